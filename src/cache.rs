@@ -1,4 +1,4 @@
-//! What is kept from one start of proftool to the next, in a directory of the user's.
+//! The cache: what one run of proftool keeps for the next, in the user's cache directory.
 //!
 //! ```text
 //!   file    magic: 8 bytes
@@ -7,11 +7,11 @@
 //!           contents
 //! ```
 //!
-//! What is kept says where the kernel's functions are and what programs contain, so the directory and
-//! its files are open to their owner alone. The cache is not used where they belong to somebody else,
-//! are open to others, or are reached over a link. Whoever reads contents checks them as any input. A
-//! new file takes the place of the old one when it is whole. Where anything fails, it is as if there
-//! were no cache.
+//! The contents reveal where the kernel's functions are and what programs contain, so only their owner
+//! may read the directory and its files. The cache is not used if they belong to somebody else, if
+//! others may read them, or if a symbolic link leads to them. Code that reads contents checks them like
+//! any other input. A new file replaces the old one only when it is complete. If anything fails,
+//! proftool goes on without the cache.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::Hasher;
@@ -156,8 +156,10 @@ fn is_own(opened: &OwnedFd, user: u32, kind: FileType) -> Option<rustix::fs::Sta
 
 /// Marks a file as used now, unless it was marked lately.
 fn mark(file: &OwnedFd, marked: i64) {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = now.unwrap_or_default().as_secs();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     if u64::try_from(marked)
         .unwrap_or(0)
         .saturating_add(MARK_AGE.as_secs())

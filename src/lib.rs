@@ -71,15 +71,6 @@
 //! Nothing here prints, and nothing but [`sampler`] starts a program. How the code is laid out, and
 //! why, is in `src/ARCHITECTURE.md`.
 
-#![cfg_attr(
-    not(all(feature = "export", feature = "import", feature = "record")),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "rooms that are always built have items for those that are not"
-    )
-)]
-
 #[doc = include_str!("ARCHITECTURE.md")]
 mod architecture {}
 

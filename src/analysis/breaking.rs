@@ -93,6 +93,8 @@ pub fn lightest(
     for (at, &member) in row.iter().enumerate() {
         position[member] = at;
     }
+    // Without the arcs that point backwards, the row is an order in which every call leads
+    // forward, so nothing is left of the cycle.
     let mut back: Vec<(Reverse<u64>, ArcId)> = inside
         .arcs
         .iter()
@@ -398,8 +400,10 @@ mod tests {
         pairs.retain(|(from, to)| from != to);
         pairs.sort_unstable();
         pairs.dedup();
-        let arcs = pairs.into_iter().enumerate();
-        let arcs = arcs.map(|(id, (from, to))| (from, to, next(100) as u64, ArcId::new(id)));
+        let arcs = pairs
+            .into_iter()
+            .enumerate()
+            .map(|(id, (from, to))| (from, to, next(100) as u64, ArcId::new(id)));
         Inside {
             members,
             arcs: arcs.collect(),

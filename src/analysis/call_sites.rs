@@ -65,6 +65,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId) -> Opt
         let mut inlined: FxHashMap<(FunctionId, Option<LineId>), bool> = FxHashMap::default();
         for (place, key) in calls.iter().map(key) {
             let path = places.tree()[place].path;
+            // A line may have both: the call counts as inlined only if every occurrence was.
             *inlined.entry(key).or_insert(true) &= profile.paths[path].inlined;
         }
         let totals = weights.totals(calls.iter().map(key), std::iter::empty());

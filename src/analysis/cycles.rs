@@ -62,15 +62,12 @@ impl Summary {
     pub fn of(profile: &Profile, selection: &Selection, options: &graph::Options) -> Summary {
         let graph = graph::Summary::of(profile, selection, options);
         let breaking = arcs_that_break(&graph, options);
-        let broken_weight = match graph.has_stacks() {
-            true => {
-                let sets: Vec<&[ArcId]> = breaking.iter().map(|b| &*b.arcs).collect();
-                breaking::passing(profile, selection, &graph.graph, &sets)
-            }
-            false => {
-                let calls = breaking.iter().map(|b| b.weight);
-                calls.map(|n| n.try_into().unwrap_or(u64::MAX)).collect()
-            }
+        let broken_weight = if graph.has_stacks() {
+            let sets: Vec<&[ArcId]> = breaking.iter().map(|b| &*b.arcs).collect();
+            breaking::passing(profile, selection, &graph.graph, &sets)
+        } else {
+            let calls = breaking.iter().map(|b| b.weight);
+            calls.map(|n| n.try_into().unwrap_or(u64::MAX)).collect()
         };
         Summary {
             depths: recursion::depths(profile, selection, &graph.cycles),
@@ -135,8 +132,8 @@ impl Summary {
     }
 
     fn sorted(&self, arcs: impl Iterator<Item = ArcId>) -> Vec<ArcId> {
-        let keys = arcs.map(|id| (Reverse(self.weight(id)), id));
-        let mut keys: Vec<(Reverse<u64>, ArcId)> = keys.collect();
+        let mut keys: Vec<(Reverse<u64>, ArcId)> =
+            arcs.map(|id| (Reverse(self.weight(id)), id)).collect();
         keys.sort_unstable();
         keys.into_iter().map(|(_, id)| id).collect()
     }
@@ -150,8 +147,11 @@ impl Summary {
 /// For each cycle, arcs whose removal breaks it.
 fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
     let (graph, cycles) = (&summary.graph, &summary.cycles);
-    let cut = cycles.cut().iter().map(|&id| graph.arcs()[id].pair());
-    let cut: FxHashSet<_> = cut.collect();
+    let cut: FxHashSet<_> = cycles
+        .cut()
+        .iter()
+        .map(|&id| graph.arcs()[id].pair())
+        .collect();
     let counts = |arc: &CallArc| {
         let forms = options.code_makes_cycles || arc.is_observed();
         (forms && !cut.contains(&arc.pair())).then(|| weight(summary, arc))
@@ -179,9 +179,12 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
 fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
     // Through missing frames a function recurses, but does not call itself: in a cycle that is said.
     let is_in_cycle = |arc: &CallArc| summary.cycles.of()[arc.from].is_some();
-    let own = summary.graph.arcs().iter();
-    let own = own.filter(|arc| arc.is_self() && arc.is_observed());
-    let own = own.filter(|arc| !arc.is_gap() || !is_in_cycle(arc));
+    let own = summary
+        .graph
+        .arcs()
+        .iter()
+        .filter(|arc| arc.is_self() && arc.is_observed())
+        .filter(|arc| !arc.is_gap() || !is_in_cycle(arc));
     own.map(|arc| arc.from).collect()
 }
 

@@ -204,13 +204,19 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
         total,
     };
     let alone = |id: FunctionId| cycles.of()[id].is_none();
-    let functions = graph.function_ids().map(|id| match alone(id) {
-        true => error(cycles.group(id), measured.functions[id].total()),
-        false => GroupError::default(),
-    });
-    let functions: Vec<GroupError> = functions.collect();
-    let of_cycles = measured.cycles.enumerate();
-    let of_cycles = of_cycles
+    let functions: Vec<GroupError> = graph
+        .function_ids()
+        .map(|id| {
+            if alone(id) {
+                error(cycles.group(id), measured.functions[id].total())
+            } else {
+                GroupError::default()
+            }
+        })
+        .collect();
+    let of_cycles = measured
+        .cycles
+        .enumerate()
         .map(|(id, cycle)| error(cycles.group_of_cycle(id), cycle.portion.total()))
         .collect::<Vec<GroupError>>();
     let mut overall = GroupError::default();

@@ -46,11 +46,13 @@ impl Estimate {
     /// callers of a function are given this way adds up to its total, but for what no caller is
     /// known for.
     pub fn over(&self, arc: ArcId) -> Option<Portion> {
-        let inside = || *self.inside.as_ref()?.get(arc)?;
-        match self.cycles.is_within(&self.graph.arcs()[arc]) {
-            true if self.graph.arcs()[arc].is_self() => None,
-            true => inside(),
-            false => self.attribution.arcs[arc],
+        let ends = &self.graph.arcs()[arc];
+        if !self.cycles.is_within(ends) {
+            self.attribution.arcs[arc]
+        } else if ends.is_self() {
+            None
+        } else {
+            *self.inside.as_ref()?.get(arc)?
         }
     }
 }

@@ -270,8 +270,7 @@ impl Summary {
             Entry::Function(id) => hidden(id),
             // A sample that may hide all of a cycle may hide each member: they all reach each other.
             Entry::Cycle(cycle) => {
-                let members = self.cycles.members()[cycle].iter();
-                let members = members.map(|&id| hidden(id));
+                let members = self.cycles.members()[cycle].iter().map(|&id| hidden(id));
                 members
                     .min_by_key(|hidden| hidden.weight)
                     .unwrap_or_default()

@@ -135,11 +135,18 @@ fn estimate(profile: &Profile, selection: &Selection, weights: &mut FunctionWeig
         weights.basis = Basis::Nothing;
         return;
     }
-    let own = weights.self_weight.iter().map(|&weight| weight as f64);
-    let own: IdVec<FunctionId, f64> = own.collect::<Vec<_>>().into();
+    let own: IdVec<FunctionId, f64> = weights
+        .self_weight
+        .iter()
+        .map(|&weight| weight as f64)
+        .collect::<Vec<_>>()
+        .into();
     let estimate = estimated::of(profile, selection, &own);
-    let totals = own.ids().map(|id| estimate.attribution.total(id));
-    let totals: IdVec<FunctionId, f64> = totals.collect::<Vec<_>>().into();
+    let totals: IdVec<FunctionId, f64> = own
+        .ids()
+        .map(|id| estimate.attribution.total(id))
+        .collect::<Vec<_>>()
+        .into();
     for (id, total) in totals.enumerate() {
         weights.total[id] = total.round() as u64;
     }

@@ -170,6 +170,7 @@ fn arrange(
     let arcs: Vec<Option<Portion>> = graph
         .arcs()
         .enumerate()
+        // No time crosses an arc within a cycle: the cycle shares it as a whole.
         .map(|(id, arc)| (!cycles.is_within(arc)).then(|| sums.arcs[id].portion()))
         .collect();
     let of_cycles: Vec<CycleWeight> = cycles

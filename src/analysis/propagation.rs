@@ -129,10 +129,14 @@ pub(super) fn carrying(graph: &CallGraph, cycles: &Cycles, flow: &Flow) -> IdVec
     for (at, group) in (0u32..).zip(cycles.callees_first()) {
         place[group] = at;
     }
-    let carries = graph.arcs().enumerate().map(|(id, arc)| {
-        flow.arcs[id] > 0.0 && place[cycles.group(arc.to)] < place[cycles.group(arc.from)]
-    });
-    let mut carries: IdVec<ArcId, bool> = carries.collect::<Vec<_>>().into();
+    let mut carries: IdVec<ArcId, bool> = graph
+        .arcs()
+        .enumerate()
+        .map(|(id, arc)| {
+            flow.arcs[id] > 0.0 && place[cycles.group(arc.to)] < place[cycles.group(arc.from)]
+        })
+        .collect::<Vec<_>>()
+        .into();
     cycles.cut().iter().for_each(|&arc| carries[arc] = false);
     carries
 }

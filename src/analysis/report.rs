@@ -93,16 +93,18 @@ impl Summary {
         let flat = flat::Summary::of(profile, selection);
         let stacks = Stacks::new(profile, selection);
         let recurses = stacks.recurse();
-        let commands = threads::by_command(profile, selection);
-        let commands = commands.into_iter().map(|(c, w)| (c.to_owned(), w));
+        let commands = threads::by_command(profile, selection)
+            .into_iter()
+            .map(|(c, w)| (c.to_owned(), w));
         Summary {
             lines: lines::by_function(profile, selection),
             alike: alike(profile, selection, &flat),
             commands: commands.collect(),
             threads: threads::by_thread(profile, selection),
-            waits: match selection.event().is_off_processor() {
-                true => waits::by_function(profile, selection),
-                false => Vec::new(),
+            waits: if selection.event().is_off_processor() {
+                waits::by_function(profile, selection)
+            } else {
+                Vec::new()
             },
             hot: Hot::of(profile, selection, &stacks, recurses, &owners),
             recurses,
@@ -124,9 +126,10 @@ impl Hot {
         recurses: bool,
         owners: &Owners,
     ) -> Option<Hot> {
-        let degree = match recurses {
-            true => stacks.repeats().degree(),
-            false => Collapse::None,
+        let degree = if recurses {
+            stacks.repeats().degree()
+        } else {
+            Collapse::None
         };
         let calls = stacks.top_down(degree);
         // Threads leave their processor in the scheduler: what they wait in is outside of it.
@@ -185,8 +188,8 @@ fn alike(profile: &Profile, selection: &Selection, flat: &flat::Summary) -> Vec<
         *functions += 1;
         *any |= weights.self_samples[id] == 0;
     }
-    let compared = weights.present();
-    let compared: Vec<FunctionId> = compared
+    let compared: Vec<FunctionId> = weights
+        .present()
         .filter(|&id| matches!(counts.get(&range(id)), Some((2.., true))))
         .collect();
     if compared.is_empty() {

@@ -27,16 +27,18 @@ pub fn sampled_calls(profile: &Profile, selection: &Selection) -> Vec<SampledCal
     let placed = PlaceWeights::of(places, selection);
     let is_inlined = |id: PlaceId| profile.paths[tree[id].path].inlined;
     let function = |id: PlaceId| profile.paths[tree[id].path].function;
-    let calls = tree.enumerate().filter(|&(id, _)| !is_inlined(id));
-    let calls = calls.filter_map(|(id, place)| {
-        let mut caller = place.caller?;
-        let at = places.addresses()[tree[caller].address?];
-        while is_inlined(caller) {
-            caller = tree[caller].caller?;
-        }
-        Some((id, (function(caller), at, function(id))))
-    });
-    let calls: Vec<_> = calls.collect();
+    let calls: Vec<_> = tree
+        .enumerate()
+        .filter(|&(id, _)| !is_inlined(id))
+        .filter_map(|(id, place)| {
+            let mut caller = place.caller?;
+            let at = places.addresses()[tree[caller].address?];
+            while is_inlined(caller) {
+                caller = tree[caller].caller?;
+            }
+            Some((id, (function(caller), at, function(id))))
+        })
+        .collect();
     let totals: FxHashMap<(FunctionId, u64, FunctionId), u64> =
         placed.totals(calls.into_iter(), std::iter::empty());
     let totals = totals.into_iter();

@@ -100,9 +100,10 @@ pub fn of(profile: &Profile, selection: &Selection) -> SamplingError {
 
 /// The effective number of samples: the square of the sum of weights by the sum of their squares.
 pub(super) fn effective_number(weight: f64, squares: f64) -> f64 {
-    match squares > 0.0 {
-        true => weight * weight / squares,
-        false => 0.0,
+    if squares > 0.0 {
+        weight * weight / squares
+    } else {
+        0.0
     }
 }
 

@@ -34,12 +34,13 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Vec<(Wait, u64)>
         // The outermost path in the kernel.
         let outer = path.caller.and_then(|caller| entries[caller]);
         entries[id] = outer.or_else(|| is_kernel(id).then_some(id));
-        callers[id] = path
-            .caller
-            .and_then(|caller| match module(caller) == module(id) {
-                true => callers[caller],
-                false => Some(caller),
-            });
+        callers[id] = path.caller.and_then(|caller| {
+            if module(caller) == module(id) {
+                callers[caller]
+            } else {
+                Some(caller)
+            }
+        });
     }
     let mut weights: BTreeMap<Wait, u64> = BTreeMap::new();
     for row in selection.rows() {

@@ -67,8 +67,10 @@ pub fn placeholder(frame: &str) -> Option<&str> {
     if !b"[<(?uU".contains(&first) || is_mark(frame) {
         return None;
     }
-    let bare = ANNOTATIONS.iter().find_map(|end| frame.strip_suffix(end));
-    let bare = bare.unwrap_or(frame);
+    let bare = ANNOTATIONS
+        .iter()
+        .find_map(|end| frame.strip_suffix(end))
+        .unwrap_or(frame);
     let is_word = |text: &str| WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
     if bare.is_empty() || is_word(bare) {
         return Some(UNKNOWN);

@@ -1,5 +1,5 @@
-//! The types that several rooms share: addresses, ids, names, events, caveats; and how work is shared by
-//! threads.
+//! The types that several rooms share: addresses, ids, names, events and caveats; and maps over items
+//! by several threads.
 //!
 //! `base` imports no other room and knows neither Linux formats nor call
 //! graphs. A type is here if both wings of the house need it.

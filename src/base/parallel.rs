@@ -116,8 +116,8 @@ mod tests {
                 map(NonZeroUsize::new(workers).unwrap(), &[1, 2, 3], |&item| {
                     assert!(item < 3, "{item} is too many");
                 })
-            });
-            let panic = panic.unwrap_err();
+            })
+            .unwrap_err();
             assert_eq!(panic.downcast_ref::<String>().unwrap(), "3 is too many");
         }
     }

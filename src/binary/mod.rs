@@ -12,7 +12,7 @@
 //! JIT-compiled code has no ELF file; its names come from a [`PerfMap`] or a [`JitDump`].
 //!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
-//! first time they are asked for. It is `Sync`, so workers may share it.
+//! first time they are asked for. It is `Sync`, so threads can share it.
 //!
 //! ```text
 //!   elf      what an ELF file says: sections, symbols, code, slots, relocations
@@ -21,8 +21,8 @@
 //!   jit      code without a file                budget   limits of memory and work
 //! ```
 //!
-//! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
-//! not checked. What is damaged is left out and listed by [`Binary::problems`].
+//! Whatever a file contains, nothing here panics, recurses by its contents, or allocates by an
+//! unchecked length. Damaged parts are left out, and [`Binary::problems`] lists them.
 
 mod budget;
 mod debug;
@@ -293,8 +293,10 @@ impl Binary {
         let kept = self.kept_lines.get_or_init(|| {
             let cache = self.cache.as_ref()?;
             let elf = self.with_section(b".debug_info")?;
-            let supplement = self.places.supplement(elf, &self.place);
-            let supplement = supplement.map(|supplement| supplement.source.state());
+            let supplement = self
+                .places
+                .supplement(elf, &self.place)
+                .map(|supplement| supplement.source.state());
             let files = [Some(elf.source.state()?), supplement.flatten()];
             let (name, key) = kept::named("lines", &files)?;
             let kept = Kept::of(cache.load(&name, &key));
@@ -323,8 +325,9 @@ impl Binary {
 
     fn kept_as(&self, what: &str) -> Option<(String, Vec<u8>)> {
         self.cache.as_ref()?;
-        let symbols = self.with_section(b".symtab");
-        let symbols = symbols.and_then(|elf| elf.source.state());
+        let symbols = self
+            .with_section(b".symtab")
+            .and_then(|elf| elf.source.state());
         kept::named(what, &[Some(self.elf.source.state()?), symbols])
     }
 

@@ -83,8 +83,11 @@ impl Cycles {
         }
         let components = kosaraju_scc(&digraph);
         let id = |node: &NodeIndex| FunctionId::new(node.index());
-        let firsts = components.iter().filter_map(|nodes| nodes.first());
-        let firsts: Vec<FunctionId> = firsts.map(id).collect();
+        let firsts: Vec<FunctionId> = components
+            .iter()
+            .filter_map(|nodes| nodes.first())
+            .map(id)
+            .collect();
         let mut members: Vec<Vec<FunctionId>> = components
             .into_iter()
             .filter(|nodes| nodes.len() > 1)

@@ -8,10 +8,10 @@
 //!                                                    lex   ─▶ die    weight 0  1 site    code
 //! ```
 //!
-//! The functions are those of a [`Profile`] and have its ids; what is known of one alone stands
-//! in the profile, what analyses find is in columns of their own. The weight of an arc is that of
-//! the samples with the two functions next to each other on their stacks, each sample counted
-//! once, however often they are: it is never a number of calls, which stacks cannot tell.
+//! The functions are those of a [`Profile`], with its ids. Facts about a single function are in the
+//! profile; results of analyses are in columns of their own. The weight of an arc is that of the
+//! samples with the two functions next to each other on their stacks. A sample counts once for an
+//! arc, however often its stack has it. A weight is never a number of calls: stacks do not show that.
 //!
 //! [`Cycles`] are found in the graph, over the arcs that the caller chooses.
 
@@ -201,14 +201,19 @@ impl CallGraph {
     /// ```
     pub fn of(profile: &Profile, selection: &Selection) -> CallGraph {
         let observed = observed::arcs(profile, selection);
-        let in_code = profile.code.calls().iter();
-        let in_code = in_code.map(|call| ((call.from, call.to), call));
+        let in_code = profile
+            .code
+            .calls()
+            .iter()
+            .map(|call| ((call.from, call.to), call));
         let mut arcs = with(observed, in_code, |arc, call| {
             arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
         });
         if let Some(counts) = &profile.counts {
-            let counted = counts.calls().iter();
-            let counted = counted.filter_map(|count| Some(((count.from?, count.to), count)));
+            let counted = counts
+                .calls()
+                .iter()
+                .filter_map(|count| Some(((count.from?, count.to), count)));
             arcs = with(arcs, counted, |arc, count| {
                 (arc.calls, arc.calls_are_least) = (Some(count.calls), count.is_least);
             });

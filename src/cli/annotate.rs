@@ -140,10 +140,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_page = args.look.output.format == Format::Text;
     let limit = args.look.limit(0).filter(|&limit| limit > 0);
     // Programs get the whole function, unless they ask for less.
-    let usual = match is_page {
-        true => CONTEXT,
-        false if limit.is_some() || args.look.has_min() => 0,
-        false => usize::MAX,
+    let usual = if is_page {
+        CONTEXT
+    } else if limit.is_some() || args.look.has_min() {
+        0
+    } else {
+        usize::MAX
     };
     let options = Options {
         limit,
@@ -197,8 +199,7 @@ impl Looking<'_> {
     /// A function from within, with its source files and its machine code as far as they are found.
     pub fn view(&self, subject: &Subject, function: FunctionId, options: &Options) -> AnnotateView {
         let profile = subject.profile;
-        let addresses = analysis::addresses(profile, function);
-        let addresses = addresses.into_iter();
+        let addresses = analysis::addresses(profile, function).into_iter();
         let code = input::machine_code(profile, function, addresses, self.syntax, self.reading);
         let (code, mut no_code) = match code {
             Ok(code) => (Some(code), None),

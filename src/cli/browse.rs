@@ -56,24 +56,31 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(hinted(text.into(), Some(hint.trim_end().into())));
     }
     let by = args.rows.by;
+    // Before the file is read, which may take long.
     refuse_rows(by, &args.query)?;
     let (profile, reading) = args.query.open_for_rows_of_all_views(by)?;
     args.query.refuse_without_stacks(&profile, "browse")?;
-    let event = args.query.event(&profile)?;
-    let event = event.map(|event| profile.events[event].name.clone());
+    let event = args
+        .query
+        .event(&profile)?
+        .map(|event| profile.events[event].name.clone());
     let filter = args.query.filter(&profile);
     let name = args.query.file().display().to_string();
-    let picks = match args.query.picks_samples() {
-        true => "filtered by options",
-        false => "",
+    let picks = if args.query.picks_samples() {
+        "filtered by options"
+    } else {
+        ""
     };
     let command = profile.about.command.clone();
-    let rows = match by.is_other() {
-        true => by.option().replace("--", ""),
-        false => String::new(),
+    let rows = if by.is_other() {
+        by.option().replace("--", "")
+    } else {
+        String::new()
     };
-    let parts = [command.as_deref().unwrap_or_default(), picks, &rows];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> = [command.as_deref().unwrap_or_default(), picks, &rows]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
     let shown = Shown {
         target: name,
         how: parts.join(" \u{b7} "),

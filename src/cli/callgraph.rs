@@ -88,6 +88,7 @@ Examples:
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = input::Options {
         symfs: args.symfs.clone(),
+        // Samples count for inlined functions as well, so with samples the code has to show them.
         inlines: args.inline || args.with.is_some() && !args.no_inline,
         calls: StaticCalls::All,
         ..input::Options::default()

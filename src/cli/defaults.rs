@@ -74,8 +74,9 @@ fn file() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(FILE_VARIABLE) {
         return (!path.is_empty()).then(|| path.into());
     }
-    let base = set("XDG_CONFIG_HOME").map(PathBuf::from);
-    let base = base.or_else(|| Some(Path::new(&set("HOME")?).join(".config")))?;
+    let base = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(&set("HOME")?).join(".config")))?;
     Some(base.join("proftool/config.toml")).filter(|path| path.is_file())
 }
 
@@ -86,8 +87,8 @@ fn from_file(
     settings: &mut BTreeMap<String, Setting>,
 ) -> Result<(), Misused> {
     let file = path.display();
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| Misused(format!("could not read {file}: {error}")))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Misused(format!("could not read {file}: {error}")))?;
     let table: Table = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| {
             1 + text

@@ -46,14 +46,14 @@ Examples:
   proftool detail parse                    the function parse in perf.data
   proftool detail parse other.data         in another file: the function comes first
   proftool detail 'Trie::insert' --min 1   by its short name; rows of 1 % and more
-  proftool detail '^sum$' --rule whole     all time under a call, as in PurifyPlus 7";
+  proftool detail '^sum$' --rule whole     all time below a call, as in PurifyPlus 7";
 
 /// Contribution of descendants if the function recurses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Rule {
-    /// Time under the call, without the function's own.
+    /// The time below the call, without the self time of the function itself.
     Strict,
-    /// All time under the call.
+    /// All time below the call.
     Whole,
 }
 

@@ -173,41 +173,48 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.to == Format::Svg {
         return flame_graph(args, &subject, degree);
     }
-    let stacks = CallStacks::of(&profile, &selection, degree);
+    whole_stacks(args, &profile, &subject)
+}
+
+/// Writes a format that has whole stacks; those of the Firefox Profiler also of off-CPU events.
+fn whole_stacks(args: &Args, profile: &Profile, subject: &Subject) -> anyhow::Result<ExitCode> {
+    let degree = args.collapse.degree();
+    let stacks = CallStacks::of(profile, subject.selection, degree);
     let calls = match args.to {
-        Format::Callgrind => OutermostCalls::of(&profile, &stacks),
+        Format::Callgrind => OutermostCalls::of(profile, &stacks),
         _ => OutermostCalls::default(),
     };
     let others = match args.to {
-        Format::Firefox => args.query.off_cpu_events(&profile),
+        Format::Firefox => args.query.off_cpu_events(profile),
         _ => Vec::new(),
     };
-    let others = others.into_iter();
-    let others = others.map(|event| args.query.select_event(&profile, event));
-    let others: Vec<Selection> = others.collect::<Result<_, _>>()?;
+    let others: Vec<Selection> = others
+        .into_iter()
+        .map(|event| args.query.select_event(profile, event))
+        .collect::<Result<_, _>>()?;
     let others: Vec<(Subject, CallStacks)> = others
         .iter()
         .map(|selection| {
-            let stacks = CallStacks::of(&profile, selection, degree);
-            (self::subject(args, &profile, selection), stacks)
+            let stacks = CallStacks::of(profile, selection, degree);
+            (self::subject(args, profile, selection), stacks)
         })
         .collect();
     let tracks: Vec<firefox::Track> = others
         .iter()
         .map(|(subject, stacks)| firefox::Track { subject, stacks })
         .collect();
-    write(args, &profile, |out| match args.to {
-        Format::Pprof => pprof::write(out, &subject, &stacks),
-        Format::Callgrind => callgrind::write(out, &subject, &stacks, &calls),
-        Format::Speedscope => speedscope::write(out, &subject, &stacks),
+    write(args, profile, |out| match args.to {
+        Format::Pprof => pprof::write(out, subject, &stacks),
+        Format::Callgrind => callgrind::write(out, subject, &stacks, &calls),
+        Format::Speedscope => speedscope::write(out, subject, &stacks),
         Format::Firefox => {
-            let (subject, stacks) = (&subject, &stacks);
+            let stacks = &stacks;
             firefox::write(out, firefox::Track { subject, stacks }, &tracks)
         }
-        Format::Otlp => otlp::write(out, &subject, &stacks),
-        Format::PerfScript => perf_script::write(out, &subject, &stacks),
+        Format::Otlp => otlp::write(out, subject, &stacks),
+        Format::PerfScript => perf_script::write(out, subject, &stacks),
         #[cfg(feature = "parquet")]
-        Format::Parquet => proftool::export::parquet::write(out, &subject, &stacks),
+        Format::Parquet => proftool::export::parquet::write(out, subject, &stacks),
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => Ok(()),
         Format::Svg | Format::Folded | Format::Dot | Format::Html | Format::Bolt => Ok(()),
@@ -221,18 +228,22 @@ fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
         .refuse_without_stacks(&profile, args.to.option())?;
     let selection = args.query.select(&profile)?;
     check_total(args.to, selection.total())?;
+    // Counted calls are exact. Calls on stacks take their place where nothing was counted, and are
+    // never added to them.
     let counts = profile.counts.as_ref();
-    let counted = counts.into_iter().flat_map(Counts::sites);
-    let counted = counted.filter_map(|site| {
-        let (caller, callee) = site.between?;
-        Some((caller, site.at, callee, site.calls))
-    });
+    let counted = counts
+        .into_iter()
+        .flat_map(Counts::sites)
+        .filter_map(|site| {
+            let (caller, callee) = site.between?;
+            Some((caller, site.at, callee, site.calls))
+        });
     let mut calls: Vec<_> = counted.collect();
     if calls.is_empty() {
-        let sampled = sampled_calls(&profile, &selection);
-        let sampled = sampled.into_iter();
+        let sampled = sampled_calls(&profile, &selection).into_iter();
         calls.extend(sampled.map(|call| (call.caller, call.at, call.callee, call.weight)));
     }
+    // The heaviest first: their program is the one that is written.
     let mut ends: Vec<(u64, FunctionId)> = { calls.iter() }
         .flat_map(|&(caller, _, callee, count)| [(count, caller), (count, callee)])
         .collect();
@@ -267,16 +278,15 @@ fn flame_graph(args: &Args, subject: &Subject, degree: Degree) -> anyhow::Result
     const DEPTH: u32 = 256;
     let stacks = Stacks::new(subject.profile, subject.selection);
     let least = svg::least(subject.selection.total());
-    let (direction, depth, tree) = match args.bottom_up {
-        false => (Direction::TopDown, None, stacks.top_down(degree)),
-        true => {
-            let reach = Reach {
-                depth: DEPTH,
-                min: least,
-            };
-            let tree = stacks.bottom_up(degree, reach);
-            (Direction::BottomUp, Some(DEPTH), tree)
-        }
+    let (direction, depth, tree) = if args.bottom_up {
+        let reach = Reach {
+            depth: DEPTH,
+            min: least,
+        };
+        let tree = stacks.bottom_up(degree, reach);
+        (Direction::BottomUp, Some(DEPTH), tree)
+    } else {
+        (Direction::TopDown, None, stacks.top_down(degree))
     };
     drop(stacks);
     let layout = tree.flame_layout(least);

@@ -198,6 +198,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let by = args.rows.by;
     let mut profile = match by {
+        // Only functions have arcs in the code.
         By::Function => args.arcs.in_code.open(&args.query)?,
         by => args.query.open_for_rows(by)?,
     };

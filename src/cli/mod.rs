@@ -1,8 +1,8 @@
 //! The command line: arguments, messages and output.
 //!
-//! Each command is a file with its arguments and a function that answers. [`query`] has the
-//! arguments about *what* is looked at, [`look`] those about *how* it is shown, [`answer`] takes
-//! the bytes to where they belong, [`advice`] words what a person can do, and [`failure`] prints
+//! Each command is a file with its arguments and a function that runs it. [`query`] has the arguments
+//! that choose *what* is shown, [`look`] those that choose *how*. [`answer`] writes the result to the
+//! terminal or a file, [`advice`] has the sentences on what a user can do, and [`failure`] prints
 //! errors.
 
 mod advice;
@@ -43,8 +43,8 @@ use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcom
 use proftool::base::shell_quoted;
 use signal_hook::consts::SIGXFSZ;
 
-/// A profiler for native Linux programs that tells the truth about recursion: a sample counts
-/// once in a function's total, however often the function is on its stack.
+/// A sampling profiler for native Linux programs. A sample counts once in a function's total,
+/// however often the function is on its stack, so totals are right in recursive programs too.
 #[derive(Parser)]
 #[command(name = "proftool", version, long_version = help::version::LONG, max_term_width = 100)]
 #[command(after_help = EXAMPLES, disable_help_flag = true, disable_help_subcommand = true)]
@@ -76,7 +76,7 @@ enum Command {
     Graph(graph::Args),
     /// Show the call tree, top-down or bottom-up.
     Tree(tree::Args),
-    /// Look around in a recording on the terminal.
+    /// Explore a recording interactively in the terminal.
     Browse(browse::Args),
     /// Show one function: its callers, descendants and source lines.
     Detail(detail::Args),

@@ -23,8 +23,8 @@ const ROWS: usize = 10;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Also report how much of the code's call graph the samples reached (auto and on do the same).
-    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
+    /// Also report how much of the code's call graph the samples reached: on, auto (the same), or off.
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off, hide_possible_values = true)]
     in_code: InCode,
     /// Write a page for a browser to this file instead, as export --to html does.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["format", "in_code"])]
@@ -62,9 +62,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);
     let report = report::arrange(&subject, &summary, &options);
     let forms = Forms {
-        page: &|| match args.look.has_limit() || args.look.has_min() {
-            true => report.page(&subject),
-            false => report.first_screen(&subject),
+        page: &|| {
+            if args.look.has_limit() || args.look.has_min() {
+                report.page(&subject)
+            } else {
+                report.first_screen(&subject)
+            }
         },
         table: &|| report.table(&subject),
         json: &|out, advice| json::report::write(out, &subject, &report, advice),

@@ -29,16 +29,16 @@ pub struct SamplingArgs {
     /// Events to sample, separated by commas: cycles, page-faults, L1-dcache-load-misses, rNNN,
     /// sched:sched_switch, cpu/event=0x3c,umask=1/ … Modifiers as in perf: :u user space, :k
     /// kernel, :p to :ppp precise addresses. '{A,B}' is a group, counted together; in '{A,B}:S'
-    /// only A samples, and each sample has the counts of B
+    /// only A is sampled, and each sample has the counts of B
     /// [default: cycles, or cpu-clock without a hardware counter]
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     event: Vec<EventList>,
 
-    /// How to record call stacks: fp[,BYTES] (frame pointers, and BYTES from the top of the stack to
-    /// find the callers of functions without a frame; 256 if not given, 0 for frame pointers alone),
-    /// dwarf[,BYTES] (copy BYTES of the stack with each sample, for programs without frame pointers; if
-    /// not given, whole stacks as far as the buffers and 64 MB per second allow), none, or auto (fp or
-    /// dwarf, depending on how the program is built)
+    /// How to record call stacks. fp[,BYTES]: frame pointers, and BYTES from the top of the stack,
+    /// which hold the callers of functions without a frame (256 if not given; 0 for frame pointers
+    /// alone). dwarf[,BYTES]: a copy of the stack with each sample, for programs without frame pointers
+    /// (if not given, whole stacks as far as the buffers and 64 MB per second allow). none: no stacks.
+    /// auto: fp or dwarf, depending on how the program is built
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = call_graph)]
     call_graph: CallGraph,

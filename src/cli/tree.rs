@@ -134,9 +134,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         in_code => args.query.open(in_code.calls())?,
     };
     args.query.refuse_without_stacks(&profile, "tree")?;
-    let level = match args.bottom_up {
-        true => RowLevel::Innermost,
-        false => RowLevel::Outermost,
+    let level = if args.bottom_up {
+        RowLevel::Innermost
+    } else {
+        RowLevel::Outermost
     };
     let (profile, selection) = args.query.select_rows(profile, by, level)?;
     let subject = args.look.subject(&args.query, &profile, &selection);

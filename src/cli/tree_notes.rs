@@ -41,12 +41,15 @@ pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
         ));
     }
     if let Some(rows) = tree.options.rows {
-        let lines = Collapse::ALL.into_iter().zip(rows).map(|(degree, rows)| {
-            let many = || format!("over {}", grouped(COUNTED as u64));
-            let rows = rows.map_or_else(many, |rows| grouped(rows as u64));
-            format!("{} {rows}", degree.name())
-        });
-        let lines: Vec<String> = lines.collect();
+        let lines: Vec<String> = Collapse::ALL
+            .into_iter()
+            .zip(rows)
+            .map(|(degree, rows)| {
+                let many = || format!("over {}", grouped(COUNTED as u64));
+                let rows = rows.map_or_else(many, |rows| grouped(rows as u64));
+                format!("{} {rows}", degree.name())
+            })
+            .collect();
         text.push_str(&format!(". Lines by degree: {}", lines.join(", ")));
     }
     Some(text)

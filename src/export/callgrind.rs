@@ -60,9 +60,12 @@ pub fn write(
     for (&at, &weight) in &calls.selves {
         selves.entry(at.0).or_default().push((at, weight));
     }
-    let functions = calls.selves.keys().map(|&(function, _)| function);
-    let functions = functions.chain(calls.calls.keys().map(|&(_, to)| to));
-    let mut functions: Vec<FunctionId> = functions.collect();
+    let mut functions: Vec<FunctionId> = calls
+        .selves
+        .keys()
+        .map(|&(function, _)| function)
+        .chain(calls.calls.keys().map(|&(_, to)| to))
+        .collect();
     functions.sort_unstable();
     functions.dedup();
     let mut writer = Writer {

@@ -135,9 +135,10 @@ fn properties(table: &Table) -> Result<WriterProperties> {
     let (name, version) = PRODUCER;
     let fact = |key: String, value: String| KeyValue::new(key, value);
     let version_fact = fact("proftool.version".into(), version.to_owned());
-    let notes = std::iter::once(MERGED.to_owned()).chain(table.naming.caveats());
-    let notes = notes.zip(0..);
-    let notes = notes.map(|(note, number)| fact(format!("proftool.caveat.{number}"), note));
+    let notes = std::iter::once(MERGED.to_owned())
+        .chain(table.naming.caveats())
+        .zip(0..)
+        .map(|(note, number)| fact(format!("proftool.caveat.{number}"), note));
     let sorting = SORTED_BY.map(|column_idx| SortingColumn {
         column_idx,
         descending: false,
@@ -281,8 +282,8 @@ impl<'a> Table<'a> {
         let is_merged = self.subject.selection.sampling() == Sampling::Merged;
         let counts = rows
             .iter()
-            .map(|row| (!is_merged).then(|| signed(row.count)));
-        let counts = counts.map(Option::transpose);
+            .map(|row| (!is_merged).then(|| signed(row.count)))
+            .map(Option::transpose);
         optional::<Int64Type>(group, counts.collect::<Result<Vec<_>>>()?.into_iter())?;
 
         let (mut functions, mut starts) = (Vec::new(), Vec::new());
@@ -290,8 +291,10 @@ impl<'a> Table<'a> {
         for row in rows {
             let from = frames.len();
             frames.extend(self.stacks.outwards(row.stack).map(|(_, frame)| *frame));
+            // The stacks go outwards; the lists begin with the outermost frame.
             frames[from..].reverse();
             starts_of_frames.extend(levels(frames.len() - from));
+            // Each function once, so that unnesting the list counts a sample once in a total.
             let mut once: Vec<FunctionId> = frames[from..].iter().map(|f| f.function).collect();
             once.sort_unstable();
             once.dedup();
@@ -329,10 +332,10 @@ impl<'a> Table<'a> {
         let defined = vec![present; texts.len()];
         column::<ByteArrayType>(group, &texts, starts.map(|_| &*defined), starts)?;
         let modules = names.map(|name| name.module.as_ref());
-        let defined = modules
+        let defined: Vec<i16> = modules
             .clone()
-            .map(|module| present + i16::from(module.is_some()));
-        let defined: Vec<i16> = defined.collect();
+            .map(|module| present + i16::from(module.is_some()))
+            .collect();
         let texts: Vec<ByteArray> = modules.flatten().cloned().collect();
         column::<ByteArrayType>(group, &texts, Some(&defined), starts)
     }

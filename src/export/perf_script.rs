@@ -93,28 +93,32 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
 fn marks(stacks: &CallStacks, stack: StackId) -> String {
     let numbers = |is: fn(&StackFrame) -> bool| {
         let frames = stacks.outwards(stack).zip(1..);
-        let numbers = frames.filter(|((_, frame), _)| is(frame));
-        let numbers: Vec<String> = numbers.map(|(_, n): (_, u64)| n.to_string()).collect();
+        let numbers: Vec<String> = frames
+            .filter(|((_, frame), _)| is(frame))
+            .map(|(_, n): (_, u64)| n.to_string())
+            .collect();
         numbers.join(",")
     };
     let inferred = numbers(|frame| frame.inferred);
     let missing = numbers(|frame| frame.across_gap);
-    let parts = [("inferred", inferred), ("missing", missing)];
-    let parts = parts.iter().filter(|(_, numbers)| !numbers.is_empty());
-    let parts: Vec<String> = parts
+    let parts: Vec<String> = [("inferred", inferred), ("missing", missing)]
+        .iter()
+        .filter(|(_, numbers)| !numbers.is_empty())
         .map(|(mark, numbers)| format!("{mark} {numbers}"))
         .collect();
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("{MARKED}{}\n", parts.join("; ")),
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("{MARKED}{}\n", parts.join("; "))
     }
 }
 
 /// A command name as readers of the format take it: not empty, and not ending in what looks like an id.
 fn comm(comm: &str) -> String {
     let comm = printable(comm.trim());
-    match comm.is_empty() {
-        true => ":unnamed".into(),
-        false => comm.into_owned(),
+    if comm.is_empty() {
+        ":unnamed".into()
+    } else {
+        comm.into_owned()
     }
 }

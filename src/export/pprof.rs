@@ -41,6 +41,7 @@ fn profile(subject: &Subject, stacks: &CallStacks) -> Profile {
     let measures = Measures::of(subject);
     let mut strings = Strings::default();
     let mut file = Profile::default();
+    // The format demands that the first string is empty.
     strings.of("");
     if measures.has_count {
         file.sample_type.push(strings.value_type(SAMPLES));
@@ -78,8 +79,12 @@ fn profile(subject: &Subject, stacks: &CallStacks) -> Profile {
     let (name, version) = PRODUCER;
     let varied = (!is_constant).then(|| "the period varies; the one stated is the mean".to_owned());
     let notes = [format!("{name} {version}"), MERGED.to_owned()];
-    let command = subject.profile.about.command.as_deref();
-    let command = command.map(|command| format!("command: {}", printable(command)));
+    let command = subject
+        .profile
+        .about
+        .command
+        .as_deref()
+        .map(|command| format!("command: {}", printable(command)));
     let notes = notes.into_iter().chain(varied).chain(command);
     for note in notes.chain(naming.caveats()) {
         file.comment.push(strings.of(&note));
@@ -148,8 +153,10 @@ fn describe(
     // pprof takes the first mapping for the program.
     let program = program(naming, stacks, &modules);
     let mapped = |id: ModuleId| modules[id].clone();
-    let others = modules.enumerate().map(|(id, _)| id);
-    let others = others.filter(|id| Some(*id) != program);
+    let others = modules
+        .enumerate()
+        .map(|(id, _)| id)
+        .filter(|id| Some(*id) != program);
     file.mapping = program
         .into_iter()
         .chain(others)
@@ -166,13 +173,17 @@ fn program(
     let profile = naming.profile;
     let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
     for sample in &stacks.samples {
-        let weight = weights.entry(&profile.threads[sample.thread].comm);
-        let weight = weight.or_default();
+        let weight = weights
+            .entry(&profile.threads[sample.thread].comm)
+            .or_default();
         *weight = weight.saturating_add(sample.weight);
     }
     let heaviest = weights.into_iter().max_by_key(|(_, weight)| *weight);
-    let shown = modules.enumerate().filter(|(_, module)| module.is_some());
-    let shown: Vec<ModuleId> = shown.map(|(id, _)| id).collect();
+    let shown: Vec<ModuleId> = modules
+        .enumerate()
+        .filter(|(_, module)| module.is_some())
+        .map(|(id, _)| id)
+        .collect();
     let name = |id: &ModuleId| &*profile.modules[*id].name;
     // The kernel keeps no more than 15 bytes of a command.
     let is_command = |id: &&ModuleId| {
@@ -230,6 +241,8 @@ fn labels(
             });
         }
         let is_named = |frame: &StackFrame| names.contains(&naming.printable(frame.function));
+        // A name tells which frames are meant unless another frame has it too; then their numbers
+        // do.
         if names.is_empty() || frames().all(|(frame, _)| is(frame) || !is_named(frame)) {
             return;
         }

@@ -39,8 +39,7 @@ pub(super) fn of(block: &Block, advice: &dyn Advice) -> Vec<Sentence> {
             both
         }
         Block::Restored(legend) => {
-            let how = advice.on_restored();
-            let how = how.map_or(String::new(), |how| {
+            let how = advice.on_restored().map_or(String::new(), |how| {
                 format!(" {how} shows stacks as recorded.")
             });
             sentence(Kind::Plain, format!("{legend}{how}"))
@@ -55,12 +54,13 @@ pub(super) fn of(block: &Block, advice: &dyn Advice) -> Vec<Sentence> {
             sentence(Kind::Plain, text)
         }
         Block::OtherEvents(events) => {
-            let how = advice.on_events();
-            let how = how.map_or(String::new(), |how| format!(" ({how})"));
-            let events = events
+            let how = advice
+                .on_events()
+                .map_or(String::new(), |how| format!(" ({how})"));
+            let events: Vec<String> = events
                 .iter()
-                .map(|(name, samples)| format!("{name} ({})", number::grouped(*samples)));
-            let events: Vec<String> = events.collect();
+                .map(|(name, samples)| format!("{name} ({})", number::grouped(*samples)))
+                .collect();
             sentence(
                 Kind::Plain,
                 format!("Other events{how}: {}", events.join(", ")),

@@ -97,8 +97,11 @@ fn last(
 }
 
 fn components(path: &Path) -> impl Iterator<Item = OsString> {
-    let names = path.as_os_str().as_bytes().split(|&byte| byte == b'/');
-    let names = names.filter(|name| !name.is_empty());
+    let names = path
+        .as_os_str()
+        .as_bytes()
+        .split(|&byte| byte == b'/')
+        .filter(|name| !name.is_empty());
     names.map(|name| OsStr::from_bytes(name).to_owned())
 }
 

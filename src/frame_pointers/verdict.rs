@@ -151,8 +151,9 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
     let Some(calls) = calls else {
         return vec![true; files.count() + 1];
     };
-    let definitions = calls.imports.iter();
-    let definitions: Vec<_> = definitions
+    let definitions: Vec<_> = calls
+        .imports
+        .iter()
         .filter_map(|name| Some(libraries.definition(name)?.0.path().to_owned()))
         .collect();
     let is_called = |path: &Path| definitions.iter().any(|definition| definition == path);

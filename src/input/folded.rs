@@ -161,11 +161,14 @@ pub fn read_as(
         match parse(text, too_long) {
             Err(BadLine { problem, is_stack }) => {
                 let problem = || format!("line {number}: {problem}");
+                // If no other line is a stack, the file is refused for this one, not as an unknown
+                // format.
                 if is_stack {
                     too_large.get_or_insert_with(problem);
                 }
                 builder.caveats().add_with(CaveatKind::BadLine, 1, problem);
             }
+            // A stack without weight still shows that the file is of this format.
             Ok((_, 0)) => stacks += 1,
             Ok((stack, weight)) => {
                 stacks += 1;

@@ -44,8 +44,10 @@ impl LinkedProgram {
             let Some(binary) = found.ok().filter(|binary| binary.is_program()) else {
                 continue;
             };
-            let own = functions.iter().copied();
-            let own = own.filter(|&id| profile.functions[id].module == module);
+            let own = functions
+                .iter()
+                .copied()
+                .filter(|&id| profile.functions[id].module == module);
             return Some(LinkedProgram::read(profile, &binary, own));
         }
         None

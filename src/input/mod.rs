@@ -369,8 +369,11 @@ fn gmon_files<'a>(
         let holder = "a gmon.out holds";
         return Err(Error::of(path)(Reason::NoTimes { holder }));
     }
-    let program = options.program.as_deref();
-    let program = program.ok_or(Reason::NoProgram).map_err(Error::of(path))?;
+    let program = options
+        .program
+        .as_deref()
+        .ok_or(Reason::NoProgram)
+        .map_err(Error::of(path))?;
     let mut files = vec![gmon::Named::new(path, first)];
     for path in &options.sum {
         files.push(gmon_file(path)?);
@@ -396,21 +399,25 @@ pub fn join_counts(
             let full = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let modules = || profile.modules.enumerate();
-            let same = modules().find(|(_, module)| Path::new(&module.path) == full);
-            let same = same.or_else(|| modules().find(|(_, module)| module.name == name));
+            let same = modules()
+                .find(|(_, module)| Path::new(&module.path) == full)
+                .or_else(|| modules().find(|(_, module)| module.name == name));
             let (module, _) = same.ok_or(Reason::NotSampled).map_err(Error::of(path))?;
             (module, finder.open_named(path))
         }
         None => {
-            let module = gmon::join::program(profile);
-            let module = module.ok_or(Reason::NoProgram).map_err(Error::of(first))?;
+            let module = gmon::join::program(profile)
+                .ok_or(Reason::NoProgram)
+                .map_err(Error::of(first))?;
             (module, finder.find(&profile.modules[module].path, None))
         }
     };
     let path = PathBuf::from(&profile.modules[module].path);
     let binary = binary.map_err(Error::of(&path))?;
-    let files = files.iter().map(|path| gmon_file(path));
-    let files: Vec<gmon::Named> = files.collect::<Result<_, _>>()?;
+    let files: Vec<gmon::Named> = files
+        .iter()
+        .map(|path| gmon_file(path))
+        .collect::<Result<_, _>>()?;
     gmon::join::counts(profile, module, &files, &binary)
 }
 

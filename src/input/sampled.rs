@@ -48,19 +48,20 @@ pub fn sampled_programs(path: &Path) -> Result<SampledPrograms, Error> {
     let mut reader = Reader::open(path).map_err(Error::of(path))?;
     loop {
         let mut count = Count::default();
-        let pass = reader.visit(
-            |_| {},
-            |_, record| match &record.body {
-                Body::Sample(sample) => count.sample(sample.pid),
-                Body::Mapping(mapping) => count.map(mapping),
-                Body::Name { pid, exec, .. } if *exec => count.exec(*pid),
-                Body::Fork(task) if task.pid != task.parent_pid => {
-                    count.fork(task.pid, task.parent_pid);
-                }
-                _ => {}
-            },
-        );
-        let pass = pass.map_err(Error::of(path))?;
+        let pass = reader
+            .visit(
+                |_| {},
+                |_, record| match &record.body {
+                    Body::Sample(sample) => count.sample(sample.pid),
+                    Body::Mapping(mapping) => count.map(mapping),
+                    Body::Name { pid, exec, .. } if *exec => count.exec(*pid),
+                    Body::Fork(task) if task.pid != task.parent_pid => {
+                        count.fork(task.pid, task.parent_pid);
+                    }
+                    _ => {}
+                },
+            )
+            .map_err(Error::of(path))?;
         if pass == Pass::Done {
             return Ok(count.finish(&reader));
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::base::{CaveatKind, Event, Sampling, Unit, WeightSum, is_mark, placeholder};
+use crate::base::{CaveatKind, Event, Sampling, WeightSum, is_mark, placeholder};
 use crate::profile::{
     Builder, EventId, Function, FunctionId, FunctionKind, Line, LineId, Module, ModuleId, PathId,
     Profile, Thread, ThreadId,
@@ -14,43 +14,6 @@ const MAX_FRAMES: usize = 1 << 18;
 /// The number of frames of all stacks together that are read: a small file may name one long location in
 /// every sample.
 const MAX_ALL_FRAMES: u64 = 1 << 30;
-
-/// What a number in the file counts, in the event's unit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Scale {
-    /// The number of the event's units that one of the file's is.
-    factor: u64,
-}
-
-impl Scale {
-    /// The event of this name with weights in this unit of the file, and the scale of its weights.
-    pub fn of(name: &str, unit: &str) -> (Event, Scale) {
-        let time = |factor| (Unit::Nanoseconds, factor);
-        let (unit, factor) = match unit {
-            "nanoseconds" | "ns" => time(1),
-            "microseconds" | "us" => time(1_000),
-            "milliseconds" | "ms" => time(1_000_000),
-            "seconds" | "s" => time(1_000_000_000),
-            "bytes" | "byte" | "B" => (Unit::Count("bytes".into()), 1),
-            _ if name == "samples" => (Unit::Samples, 1),
-            _ => (Unit::Count(name.to_owned()), 1),
-        };
-        let name = name.to_owned();
-        (Event { name, unit }, Scale { factor })
-    }
-
-    /// The weight; `None` if it exceeds 64 bits.
-    pub fn whole(self, value: u64) -> Option<u64> {
-        value.checked_mul(self.factor)
-    }
-
-    /// The nearest weight of a number that need not be whole; `None` for negative ones and those that 64 bits
-    /// cannot hold.
-    pub fn nearest(self, value: f64) -> Option<u64> {
-        let weight = (value * self.factor as f64).round();
-        (0.0..1.8e19).contains(&weight).then_some(weight as u64)
-    }
-}
 
 /// A frame as a file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +83,7 @@ impl StackBuilder {
         })
     }
 
+    #[cfg(feature = "import")]
     pub fn line(&mut self, file: &str, line: u32) -> LineId {
         let file = file.to_owned();
         self.builder.line(Line { file, line })
@@ -204,12 +168,14 @@ impl StackBuilder {
         caveats.add_detail(CaveatKind::Skipped, 1, what);
     }
 
+    #[cfg(feature = "import")]
     /// Notes that the file does not state how many samples a stack has: its weight is taken for the number,
     /// or 1.
     pub fn count_is_not_stated(&mut self, weights_are_counts: bool) {
-        let taken = match weights_are_counts {
-            true => "weights without a unit are taken for it",
-            false => "each stack counts as one sample",
+        let taken = if weights_are_counts {
+            "weights without a unit are taken for it"
+        } else {
+            "each stack counts as one sample"
         };
         let caveats = self.builder.caveats();
         caveats.add_detail(CaveatKind::CountUnstated, 1, taken);

@@ -137,6 +137,20 @@ impl Attr {
         ((self.flags >> 15) & 3) as u8
     }
 
+    /// Returns whether the kernel records when threads leave and enter a processor.
+    pub fn records_switches(&self) -> bool {
+        self.flags().contains(AttrFlags::CONTEXT_SWITCH)
+    }
+
+    /// The period of each sample where it is fixed.
+    pub fn fixed_period(&self) -> Option<u64> {
+        (!self.flags().contains(AttrFlags::FREQ) && self.period_or_frequency > 0)
+            .then_some(self.period_or_frequency)
+    }
+}
+
+#[cfg(feature = "record")]
+impl Attr {
     /// Returns whether threads that start later are sampled too.
     pub(crate) fn inherits(&self) -> bool {
         self.flags().contains(AttrFlags::INHERIT)
@@ -150,17 +164,6 @@ impl Attr {
     /// Returns whether the kernel chooses the periods, so that a number of samples a second comes.
     pub(crate) fn has_frequency(&self) -> bool {
         self.flags().contains(AttrFlags::FREQ)
-    }
-
-    /// Returns whether the kernel records when threads leave and enter a processor.
-    pub fn records_switches(&self) -> bool {
-        self.flags().contains(AttrFlags::CONTEXT_SWITCH)
-    }
-
-    /// The period of each sample where it is fixed.
-    pub fn fixed_period(&self) -> Option<u64> {
-        (!self.flags().contains(AttrFlags::FREQ) && self.period_or_frequency > 0)
-            .then_some(self.period_or_frequency)
     }
 }
 

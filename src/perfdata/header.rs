@@ -110,6 +110,8 @@ fn read_start(source: &mut Source, bytes: &mut Vec<u8>) -> Result<Start, Error> 
     let size = bytes
         .get(8..16)
         .ok_or(too_short(bytes.len(), PIPE_HEADER))?;
+    // The magic of version 1 is the same in both byte orders. The size tells them apart: it is
+    // below 256.
     if version == 1 && size[0] == 0 {
         endian = Endianness::BigEndian;
     }

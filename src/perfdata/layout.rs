@@ -8,8 +8,8 @@ use linux_perf_event_reader::{BranchSampleFormat, Endianness, SampleFormat};
 use super::Attr;
 use super::attr::BRANCH_COUNTERS;
 use super::cursor::Cursor;
+use super::offsets::{Field, Offsets};
 use super::origin::Origin;
-use super::raw::offsets::{Field, Offsets};
 
 /// The layout of the records of one event.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 //! Reading: a [`Reader`] opens a file, a directory or a pipe in either byte order, and hands out
 //! [`Record`]s in order of time. It is built on the layouts, flags and numbers of
 //! `linux-perf-event-reader`, behind one bounds-checked cursor: every size and count is compared with the
-//! bytes that are left before it is used. What is damaged is passed over, counted, and reported with
-//! its offset in the file.
+//! bytes that are left before it is used. Damaged parts are skipped, counted, and reported with their
+//! offset in the file.
 //!
 //! ```text
 //!  source   bytes: pread into own buffers, or a pipe
@@ -32,9 +32,11 @@ mod feed;
 mod header;
 mod layout;
 mod name;
+mod offsets;
 mod origin;
 mod packed;
 mod pass;
+#[cfg(feature = "record")]
 pub(crate) mod raw;
 mod reader;
 mod record;
@@ -66,5 +68,6 @@ pub use pass::Pass;
 pub use reader::{Reader, Storage};
 pub use record::{Body, CpuMode, Mapping, Record, Task, type_name};
 pub use recorded_stacks::RecordedStacks;
+#[cfg(feature = "record")]
 pub(crate) use sample::Mover;
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

@@ -14,10 +14,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// The file is never larger.
 pub(super) const MOST: u64 = 64 << 30;
@@ -32,7 +33,22 @@ const HEAD: usize = 8 + 8 + 4;
 pub(super) fn nameless_file() -> io::Result<File> {
     let dir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
     let dir = PathBuf::from(dir.unwrap_or_else(|| OsString::from("/var/tmp")));
-    tempfile::tempfile_in(&dir).or_else(|_| tempfile::tempfile_in("/tmp"))
+    nameless_in(&dir).or_else(|_| nameless_in(Path::new("/tmp")))
+}
+
+fn nameless_in(dir: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).mode(0o600);
+    let nameless = options.clone().custom_flags(libc::O_TMPFILE).open(dir);
+    // Network file systems refuse O_TMPFILE. A new file there loses its name at once; nobody can
+    // have put a link in its place, as `create_new` follows none.
+    nameless.or_else(|_| {
+        let random = RandomState::new().hash_one(dir);
+        let path = dir.join(format!(".proftool-{random:016x}"));
+        let file = options.create_new(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
+    })
 }
 
 /// Sorted runs of records.
@@ -230,6 +246,8 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn read(spill: &mut Spill, limit: u64) -> Vec<(u64, u64, Vec<u8>)> {
@@ -239,6 +257,17 @@ mod tests {
             read.push((time, place, bytes.clone()));
         }
         read
+    }
+
+    #[test]
+    fn a_nameless_file_is_in_no_directory() {
+        let mut file = nameless_in(Path::new("/tmp")).unwrap();
+        file.write_all(b"abc").unwrap();
+        let mut read = [0; 3];
+        file.read_exact_at(&mut read, 0).unwrap();
+        assert_eq!(&read, b"abc");
+        assert_eq!(file.metadata().unwrap().nlink(), 0);
+        assert!(nameless_in(Path::new("/proc/self/no-such-directory")).is_err());
     }
 
     #[test]

@@ -20,9 +20,10 @@
 
 use std::io::{self, Seek, SeekFrom, Write};
 
+use super::Feature;
 use super::header::UNFINISHED;
+#[cfg(feature = "record")]
 use super::raw::NATIVE;
-use super::{Attr, Feature};
 
 mod compressor;
 mod records;
@@ -57,11 +58,12 @@ pub struct WriterEvent {
     pub ids: Vec<u64>,
 }
 
+#[cfg(feature = "record")]
 impl WriterEvent {
     /// The attr, taken apart.
-    pub(crate) fn settings(&self) -> Attr {
+    pub(crate) fn settings(&self) -> super::Attr {
         // It is as long as an attr has to be, so there is nothing to fail.
-        Attr::parse(&self.attr, NATIVE).unwrap_or_default()
+        super::Attr::parse(&self.attr, NATIVE).unwrap_or_default()
     }
 }
 

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Rows of samples are distinct: memory grows with distinct paths, never with the length of a
-//! recording. Nothing in here knows Linux, ELF or DWARF; nothing behind it needs to.
+//! recording. Nothing here knows Linux, ELF or DWARF, and no room that works on profiles needs to.
 //!
 //! A profile is built by [`Builder`], from the source wing or from folded stacks, and read
 //! through a [`Selection`]: the samples of one event that pass a [`Filter`].

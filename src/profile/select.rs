@@ -197,8 +197,10 @@ impl Profile {
             found = ids(&|event| event.base() == name);
         }
         if found.is_empty() {
-            let number = name.parse::<usize>().ok();
-            let number = number.filter(|&number| number < self.events.len());
+            let number = name
+                .parse::<usize>()
+                .ok()
+                .filter(|&number| number < self.events.len());
             found.extend(number.map(EventId::new));
         }
         if found.len() > 1 {
@@ -300,12 +302,11 @@ impl Profile {
 /// Whether a file is this file, or below this directory. A relative path may stand anywhere in that of the file.
 fn is_below(file: &str, path: &str) -> bool {
     let (of_file, wanted) = (parts(file), parts(path));
-    match path.starts_with('/') {
-        true => file.starts_with('/') && of_file.starts_with(&wanted),
-        false => {
-            let mut windows = of_file.windows(wanted.len().max(1));
-            wanted.is_empty() || windows.any(|window| window == wanted)
-        }
+    if path.starts_with('/') {
+        file.starts_with('/') && of_file.starts_with(&wanted)
+    } else {
+        let mut windows = of_file.windows(wanted.len().max(1));
+        wanted.is_empty() || windows.any(|window| window == wanted)
     }
 }
 

@@ -73,8 +73,10 @@ impl Profile {
     pub fn select_times(&self, event: EventId, filter: &Filter) -> Option<TimedRows> {
         let times = self.times.as_ref()?;
         let passes = self.passing(filter);
-        let samples = times.samples.iter();
-        let samples = samples.filter(|it| it.event == event && passes(it.thread, it.path));
+        let samples = times
+            .samples
+            .iter()
+            .filter(|it| it.event == event && passes(it.thread, it.path));
         let mut rows: Vec<TimedRow> = samples
             .map(|it| TimedRow {
                 slice: it.slice,

@@ -396,14 +396,14 @@ impl fmt::Display for Note {
                 f.write_str("the kernel hides its addresses: kernel functions will have no names")
             }
             Note::LeftOut { processes, of } => {
-                let named = processes
+                let named: Vec<String> = processes
                     .iter()
                     .take(LEFT_OUT_NAMED)
                     .map(|(pid, user)| match user {
                         Some(user) => format!("{pid} of user {user}"),
                         None => pid.to_string(),
-                    });
-                let named: Vec<String> = named.collect();
+                    })
+                    .collect();
                 let more = if processes.len() > named.len() {
                     ", …"
                 } else {

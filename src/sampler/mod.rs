@@ -15,7 +15,7 @@
 //! ```
 //!
 //! [`record`] does all of this for one [`Subject`] and one file. It starts no thread: the process
-//! sleeps until a buffer is a quarter full, a signal arrives, or a fifth of a second is over; then
+//! sleeps until a buffer is a quarter full, a signal arrives, or a fifth of a second has passed; then
 //! it writes the contents of each buffer with one or two system calls. It reads the headers of records
 //! only to count them. [`watch()`] does the same for a [`Watcher`] that takes the records itself.
 //!

@@ -95,6 +95,8 @@ impl Disassembler {
             }
             decoder.decode_out(&mut instruction);
             let is_valid = instruction.code() != Code::INVALID;
+            // Behind a byte that begins no instruction the next one may, so decoding goes on
+            // there, as objdump does.
             let length = if is_valid {
                 instruction.len().max(1)
             } else {

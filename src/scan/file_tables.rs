@@ -109,8 +109,10 @@ impl<'b> FileTables<'b> {
     /// Whether a function with a name starts there, and no part of one.
     pub(super) fn is_named(&self, start: u64) -> bool {
         let functions = self.binary.functions();
-        let index = functions.binary_search_by_key(&start, |symbol| symbol.start.0);
-        let index = index.ok().filter(|&index| self.id(index).is_some());
+        let index = functions
+            .binary_search_by_key(&start, |symbol| symbol.start.0)
+            .ok()
+            .filter(|&index| self.id(index).is_some());
         let symbol = index.and_then(|index| functions.get(index));
         symbol.is_some_and(|symbol| {
             let name = self.binary.function_name(symbol);

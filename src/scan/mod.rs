@@ -1,4 +1,4 @@
-//! The calls in machine code: where they are, what they call, and which cannot be known.
+//! The calls in machine code: where they are, what they call, and whose targets are unknown.
 //!
 //! ```text
 //!   call parse          ─▶ call     parse starts exactly there, before or behind the caller

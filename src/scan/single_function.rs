@@ -231,6 +231,7 @@ impl<'t> Single<'t> {
         for (step, resolved) in steps {
             let to = match (resolved, step.flow) {
                 (Resolved::UnknownJump, _) => {
+                    // Only where a jump needs them: finding switch tables reads the piece again.
                     let tables = tables.get_or_insert_with(|| {
                         let place = switch_tables::MappedCode {
                             binary: self.tables.binary,

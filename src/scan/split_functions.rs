@@ -252,8 +252,10 @@ impl<'a> Parts<'a> {
 
 /// The names of the functions that have parts of their own.
 pub(super) fn split(binary: &Binary) -> FxHashSet<String> {
-    let names = binary.functions().iter();
-    let names = names.filter_map(|function| binary.function_name(function));
+    let names = binary
+        .functions()
+        .iter()
+        .filter_map(|function| binary.function_name(function));
     names
         .filter_map(|name| {
             let of = whole(&name);

@@ -175,8 +175,11 @@ impl Registers<'_> {
                 match (self.of(to), self.of(instruction.op1_register())) {
                     (Value::Distance(at), Value::Address(base))
                     | (Value::Address(base), Value::Distance(at)) => {
-                        let distance = self.place.binary.bytes_at(Svma(at));
-                        let distance = distance.map(|bytes| i64::from(i32::from_le_bytes(bytes)));
+                        let distance = self
+                            .place
+                            .binary
+                            .bytes_at(Svma(at))
+                            .map(|bytes| i64::from(i32::from_le_bytes(bytes)));
                         distance.map_or(Value::Unknown, |distance| {
                             Value::Target(base.wrapping_add_signed(distance))
                         })
@@ -188,9 +191,11 @@ impl Registers<'_> {
         };
         // Finding the registers that an instruction writes costs more than decoding it, and mostly
         // it uses none that holds anything of interest.
-        let held = (0..).zip(&self.values);
-        let held = held.filter(|(_, known)| **known != Value::Unknown);
-        let held: u32 = held.map(|(number, _)| 1 << number).sum();
+        let held: u32 = (0..)
+            .zip(&self.values)
+            .filter(|(_, known)| **known != Value::Unknown)
+            .map(|(number, _)| 1 << number)
+            .sum();
         let writes = if held == 0 || (names_all(instruction) && named(instruction) & held == 0) {
             &[]
         } else {

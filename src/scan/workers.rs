@@ -128,8 +128,11 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
     let mut steps = Vec::new();
     for lot in lots {
         let from = lot.piece.offset.0.wrapping_sub(span.offset.0) as usize;
-        let bytes = code.get(from..).unwrap_or_default();
-        let bytes = bytes.get(..lot.piece.length as usize).unwrap_or_default();
+        let bytes = code
+            .get(from..)
+            .unwrap_or_default()
+            .get(..lot.piece.length as usize)
+            .unwrap_or_default();
         let own = lot.symbol.start.0..lot.symbol.start.0.saturating_add(lot.symbol.size);
         let mut undecided = Undecided::default();
         let mut switches = None;

@@ -313,8 +313,9 @@ fn resolve(
                 let function =
                     identities.physical(builder, checked.frames[frame], physical.bounds, name);
                 if let (Some((start, _)), Some(name)) = (physical.bounds, name) {
-                    let definition = physical.definition;
-                    let definition = definition.map(|place| answers.definitions[place as usize]);
+                    let definition = physical
+                        .definition
+                        .map(|place| answers.definitions[place as usize]);
                     identities.declare(function, image, start, name, definition);
                 }
                 let from = resolution.inlined.len() as u32;

@@ -79,14 +79,17 @@ pub(super) fn add(
     let is_least = |sum: &Sum| sum.is_least || !sum.is_counted;
     let least = sums.iter().filter(|(_, sum)| is_least(sum));
     open.extend(least.map(|(&(_, to), _)| to));
+    // For these no entry means no call: every way to call them was counted.
     let complete = complete.difference(&open).copied().collect();
-    let counts = sums.into_iter().filter(|(_, sum)| sum.is_counted);
-    let counts = counts.map(|((from, to), sum)| CallCount {
-        from: Some(from),
-        to,
-        calls: sum.calls,
-        is_least: sum.is_least,
-    });
+    let counts = sums
+        .into_iter()
+        .filter(|(_, sum)| sum.is_counted)
+        .map(|((from, to), sum)| CallCount {
+            from: Some(from),
+            to,
+            calls: sum.calls,
+            is_least: sum.is_least,
+        });
     builder.count_some(counts, complete);
 }
 
@@ -191,7 +194,7 @@ impl File<'_, '_> {
             return physical;
         };
         let places: Vec<Svma> = sites.iter().map(|site| Svma(site.at)).collect();
-        let innermost = inlined_at(lines, &places, options.workers)
+        let innermost: Vec<Vec<DefinitionId>> = inlined_at(lines, &places, options.workers)
             .into_iter()
             .flat_map(|inlined| {
                 let mut calls = inlined.calls.into_iter();
@@ -200,8 +203,8 @@ impl File<'_, '_> {
                     here.collect::<Vec<DefinitionId>>()
                 });
                 innermost.collect::<Vec<_>>()
-            });
-        let innermost: Vec<Vec<DefinitionId>> = innermost.collect();
+            })
+            .collect();
         let callers = physical.into_iter().zip(innermost);
         callers
             .map(|(physical, inlined)| {

@@ -215,8 +215,11 @@ impl FunctionCopies {
 
 impl Class {
     fn new(id: usize, described: Described, first_line: Option<(String, u32)>) -> Option<Class> {
-        let name = described.linkage_name.as_ref();
-        let name = name.or(described.qualified_name.as_ref())?.clone();
+        let name = described
+            .linkage_name
+            .as_ref()
+            .or(described.qualified_name.as_ref())?
+            .clone();
         let arguments = described.name.as_ref().and_then(|name| {
             let at = name.find('<').filter(|&at| at > 0 && name.ends_with('>'))?;
             (!name.starts_with("operator")).then(|| name.split_at(at).1.to_owned())
@@ -280,8 +283,10 @@ impl Class {
 
     /// Whether a symbol is that of the function, of a clone or of a part of it.
     pub(super) fn is_of_part(&self, symbol: &str) -> bool {
-        let stem = symbol.get(1..).and_then(|rest| rest.find('.'));
-        let stem = stem.map_or(symbol, |at| symbol.split_at(at.saturating_add(1)).0);
+        let stem = symbol
+            .get(1..)
+            .and_then(|rest| rest.find('.'))
+            .map_or(symbol, |at| symbol.split_at(at.saturating_add(1)).0);
         self.is_of(symbol) || self.is_of(stem)
     }
 }

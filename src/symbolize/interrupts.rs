@@ -8,11 +8,13 @@ use crate::profile::{Builder, FunctionId};
 
 /// Notes the entries among the kernel's functions.
 pub(super) fn note(builder: &mut Builder) {
-    let entries = builder.functions().filter_map(|(id, function)| {
-        let name = function.linkage_name.as_deref().unwrap_or(&function.name);
-        (builder.is_kernel_module(function.module) && is_entry(name)).then_some(id)
-    });
-    let entries: Vec<FunctionId> = entries.collect();
+    let entries: Vec<FunctionId> = builder
+        .functions()
+        .filter_map(|(id, function)| {
+            let name = function.linkage_name.as_deref().unwrap_or(&function.name);
+            (builder.is_kernel_module(function.module) && is_entry(name)).then_some(id)
+        })
+        .collect();
     builder.interrupts(entries);
 }
 

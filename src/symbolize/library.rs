@@ -62,8 +62,7 @@ impl FileKey {
 impl Library {
     /// An empty library, which opens files as they are asked for.
     pub fn new(mut options: Options) -> Library {
-        let cache = options.cache.as_deref().and_then(Cache::open);
-        let cache = cache.map(Arc::new);
+        let cache = options.cache.as_deref().and_then(Cache::open).map(Arc::new);
         options.finder = options.finder.with_cache(cache.clone());
         Library {
             host: Host::new(cache),

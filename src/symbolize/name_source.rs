@@ -105,11 +105,13 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameS
 
 /// Keeps what was found out about files for the next start.
 pub(super) fn keep_answers(name_sources: &IdVec<ImageId, NameSource>, workers: NonZeroUsize) {
-    let binaries = name_sources.iter().filter_map(|source| match source {
-        NameSource::Binary(binary) => Some(binary),
-        _ => None,
-    });
-    let binaries: Vec<&Arc<Binary>> = binaries.collect();
+    let binaries: Vec<&Arc<Binary>> = name_sources
+        .iter()
+        .filter_map(|source| match source {
+            NameSource::Binary(binary) => Some(binary),
+            _ => None,
+        })
+        .collect();
     parallel::map(workers, &binaries, |binary| binary.keep_answers());
 }
 

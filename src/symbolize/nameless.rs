@@ -59,8 +59,9 @@ pub(super) fn note(
     let mut order: Vec<usize> = (0..kinds.len()).collect();
     order.sort_unstable_by_key(|&place| kinds[place]);
     for place in order {
-        let of_kind = kind_of.enumerate();
-        let of_kind = of_kind.filter(|&(_, &kind)| kind.map(usize::from) == Some(place));
+        let of_kind = kind_of
+            .enumerate()
+            .filter(|&(_, &kind)| kind.map(usize::from) == Some(place));
         let counted = of_kind.filter(|(image, _)| by_image.samples[image.index()] > 0);
         let details = counted.filter_map(|(image, _)| {
             let (_, detail) = reason(image)?;

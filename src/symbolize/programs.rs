@@ -39,10 +39,11 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, Unread
         kind: ImageKind::File,
     };
     let images: IdVec<ImageId, Image> = files.iter().map(image).collect::<Vec<_>>().into();
-    let name_sources = files
+    let name_sources: IdVec<ImageId, NameSource> = files
         .into_iter()
-        .map(|file| NameSource::Binary(Arc::new(file)));
-    let name_sources: IdVec<ImageId, NameSource> = name_sources.collect::<Vec<_>>().into();
+        .map(|file| NameSource::Binary(Arc::new(file)))
+        .collect::<Vec<_>>()
+        .into();
 
     let mut builder = Builder::default();
     let names = Names::new(&name_sources);
@@ -86,11 +87,14 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, Unread
 fn tell(caveats: &mut Caveats, file: &Scanned) {
     let (binary, calls) = (&file.binary, &file.calls);
     let path = binary.path().display();
-    let nameless = calls.functions.iter().filter(|function| {
-        let name = binary.function_name(&function.symbol);
-        name.is_none_or(|name| name.is_empty())
-    });
-    let nameless = nameless.count() as u64;
+    let nameless = calls
+        .functions
+        .iter()
+        .filter(|function| {
+            let name = binary.function_name(&function.symbol);
+            name.is_none_or(|name| name.is_empty())
+        })
+        .count() as u64;
     let counts = [
         (CaveatKind::InsideCalls, calls.inside_calls),
         (CaveatKind::AstrayCalls, calls.astray),

@@ -20,12 +20,14 @@ const CUT_ONE_IN: u64 = 20;
 pub(super) fn are_needed(trace: &Trace, options: &Options) -> bool {
     // Where all of the code is read, there is nothing to follow.
     let is_asked_for = options.ranges && options.calls != StaticCalls::All;
-    let cut = [
+    let cut: u64 = [
         CaveatKind::CutStack,
         CaveatKind::ShortCopy,
         CaveatKind::SignalStack,
-    ];
-    let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
+    ]
+    .into_iter()
+    .map(|kind| trace.caveats.count(kind))
+    .sum();
     let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
     is_asked_for && cut > 0 && cut.saturating_mul(CUT_ONE_IN) >= samples
 }
@@ -37,12 +39,14 @@ pub(super) fn add(
     identities: &mut Identities,
     builder: &mut Builder,
 ) {
-    let functions = followed.functions.iter();
-    let functions = functions.map(|function| profile::FollowedFunction {
-        function: identities.known(function.image, function.start),
-        calls_unknown: function.calls_unknown,
-        is_unread: function.is_unread,
-    });
+    let functions = followed
+        .functions
+        .iter()
+        .map(|function| profile::FollowedFunction {
+            function: identities.known(function.image, function.start),
+            calls_unknown: function.calls_unknown,
+            is_unread: function.is_unread,
+        });
     let mut copied: Vec<FunctionId> = inlined.to_vec();
     copied.extend_from_slice(identities.copied());
     copied.sort_unstable();

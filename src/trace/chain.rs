@@ -181,8 +181,8 @@ pub(super) fn links(
         attr.branch_format()
             .contains(BranchSampleFormat::CALL_STACK)
     });
-    let all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode);
-    let all = all.take_while(|&(_, space, _)| space != Space::User || lbr.is_none());
+    let all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode)
+        .take_while(|&(_, space, _)| space != Space::User || lbr.is_none());
     links.extend(all.map(|(_, space, address)| by_frame_pointer(space, address)));
     if let Some(lbr) = lbr {
         // The branches are the calls that have not returned, innermost first: the frame that was

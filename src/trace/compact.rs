@@ -152,8 +152,10 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             self.count_chains();
             self.known_chains = KnownChains::new();
         }
-        let off_cpu = self.off_cpu.as_ref();
-        let off_cpu = off_cpu.map_or(0, |off_cpu| off_cpu.samples().keys().len());
+        let off_cpu = self
+            .off_cpu
+            .as_ref()
+            .map_or(0, |off_cpu| off_cpu.samples().keys().len());
         self.samples.keys().len() + off_cpu > limits.samples
             || self.stacks.paths.rows().len() > limits.paths
             || self.stacks.images.rows().len() > limits.images
@@ -205,8 +207,9 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         self.known_chains = KnownChains::new();
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
         let all = std::iter::once(&self.samples).chain(off_cpu);
-        let rows = all.flat_map(|samples| samples.keys().iter().zip(samples.sums().iter()));
-        let rows = rows.filter(|(key, _)| key.path == seldom);
+        let rows = all
+            .flat_map(|samples| samples.keys().iter().zip(samples.sums().iter()))
+            .filter(|(key, _)| key.path == seldom);
         compacted.seldom = rows.map(|(_, sum)| sum.count).sum();
         compacted
     }

@@ -85,8 +85,12 @@ impl<'a> Dumps<'a> {
             build_id: None,
             kind: ImageKind::JitDump { pid, is_timed },
         };
-        let known = self.feeds.get(&pid).map(|feed| &feed.image);
-        let mut known = known.into_iter().chain(&self.untimed);
+        let mut known = self
+            .feeds
+            .get(&pid)
+            .map(|feed| &feed.image)
+            .into_iter()
+            .chain(&self.untimed);
         if known.any(|known| [true, false].map(image).contains(known)) {
             return true;
         }

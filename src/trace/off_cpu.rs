@@ -287,14 +287,14 @@ impl OffCpu {
 
     /// Forgets stacks whose interval cannot come any more.
     pub(super) fn prune(&mut self) {
-        let pending = self
+        let pending: FxHashSet<Ticket> = self
             .switches
             .pending()
             .filter_map(|(stack, _)| match stack {
                 Some(SwitchStack::Awaited(ticket)) => Some(ticket),
                 _ => None,
-            });
-        let pending: FxHashSet<Ticket> = pending.collect();
+            })
+            .collect();
         let is_needed = |ticket: &Ticket, half: &mut Half| match half {
             Half::Path(_) => pending.contains(ticket),
             Half::Interval(..) => true,

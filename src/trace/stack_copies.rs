@@ -150,8 +150,7 @@ impl Finished {
     pub(super) fn samples(&self) -> impl Iterator<Item = Unwound<'_>> {
         let Finished(batch, samples) = self;
         let mut from = 0;
-        let ends = batch.ends.iter().zip(&batch.jobs);
-        let ends = ends.zip(&samples.waiting);
+        let ends = batch.ends.iter().zip(&batch.jobs).zip(&samples.waiting);
         ends.map(move |((&(to, joined), job), sample)| {
             let frames = batch.frames.get(from..to).unwrap_or_default();
             from = to;

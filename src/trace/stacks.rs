@@ -115,8 +115,10 @@ impl Stacks {
 
     /// The state of a process's memory and of the kernel's.
     pub(super) fn memory(&self, pid: i32) -> Memory {
-        let process = self.processes.get(&pid);
-        let process = process.map_or((0, 0), ProcessMemory::state);
+        let process = self
+            .processes
+            .get(&pid)
+            .map_or((0, 0), ProcessMemory::state);
         (process, self.kernel.state())
     }
 
@@ -227,9 +229,10 @@ impl Stacks {
         links.extend(with_callers.map(|(number, &address)| Link {
             space: Space::User,
             address,
-            caller_by: match number < frames_by_rules {
-                true => CallerBy::Rules,
-                false => CallerBy::FramePointer,
+            caller_by: if number < frames_by_rules {
+                CallerBy::Rules
+            } else {
+                CallerBy::FramePointer
             },
         }));
         links.extend_from_slice(unwound.kernel);

@@ -57,8 +57,10 @@ impl Tracer<'_, '_, '_> {
         trace.frames = stacks.frames.into_rows();
         trace.paths = stacks.paths.into_rows();
         trace.threads = std::mem::take(&mut self.threads).table.into_rows();
-        let off_cpu = self.off_cpu.as_ref();
-        let off_cpu = off_cpu.map(|off_cpu| off_cpu.samples().rows());
+        let off_cpu = self
+            .off_cpu
+            .as_ref()
+            .map(|off_cpu| off_cpu.samples().rows());
         self.conclude(reader, &mut trace, off_cpu);
         let others = self.off_cpu.as_mut().and_then(OffCpu::take_times);
         trace.times = self.timed.take().and_then(|timed| {
@@ -122,14 +124,18 @@ impl Tracer<'_, '_, '_> {
         }
         let counted = reader.features().call_counts.as_ref();
         // The first is the command, unless it ran before.
-        let others = self.execs.saturating_sub(u64::from(!self.ran_before));
-        let others = others.saturating_sub(counted.map_or(0, |counts| counts.followed));
+        let others = self
+            .execs
+            .saturating_sub(u64::from(!self.ran_before))
+            .saturating_sub(counted.map_or(0, |counts| counts.followed));
         if counted.is_some() && others > 0 {
             caveats.add(CaveatKind::UncountedPrograms, others);
         }
         trace.counted = counted.map(|counts| {
-            let images = counts.images.iter();
-            let images = images.map(|image| counted_image(&mut trace.images, image));
+            let images = counts
+                .images
+                .iter()
+                .map(|image| counted_image(&mut trace.images, image));
             (counts.clone(), images.collect())
         });
         // Stacks may turn out to be cut or broken when they are held against the code.

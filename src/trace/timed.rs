@@ -142,8 +142,12 @@ impl TimedSamples {
     /// Puts the rows where they belong by counting how many there are of each number; rows of one number
     /// stay in their order.
     fn sort_by_number(&mut self, number: impl Fn(&SampleKey) -> usize) {
-        let numbers = self.rows.iter().map(|row| number(&row.0) + 1).max();
-        let numbers = numbers.unwrap_or(0);
+        let numbers = self
+            .rows
+            .iter()
+            .map(|row| number(&row.0) + 1)
+            .max()
+            .unwrap_or(0);
         // Counting takes longer where there are fewer rows than numbers, and is in vain for one.
         if numbers < 2 || numbers > self.rows.len() {
             return;
@@ -182,15 +186,17 @@ impl TimedSamples {
                 }));
         }
         self.add_up();
-        let samples = self.rows.into_iter();
-        let samples = samples.map(|(key, slice, weight, count)| TimedSample {
-            event: key.event,
-            thread: key.thread,
-            path: key.path,
-            slice,
-            weight,
-            count,
-        });
+        let samples = self
+            .rows
+            .into_iter()
+            .map(|(key, slice, weight, count)| TimedSample {
+                event: key.event,
+                thread: key.thread,
+                path: key.path,
+                slice,
+                weight,
+                count,
+            });
         Some(Times {
             slice: self.slice,
             samples: samples.collect(),
@@ -222,8 +228,10 @@ mod tests {
         for slice in 0..SLICES {
             let range = slice * times.slice..(slice + 1) * times.slice;
             let wanted = taken.iter().filter(|at| range.contains(at)).count() as u64;
-            let rows = times.samples.iter();
-            let rows = rows.filter(|row| u64::from(row.slice) == slice);
+            let rows = times
+                .samples
+                .iter()
+                .filter(|row| u64::from(row.slice) == slice);
             assert_eq!(rows.map(|row| row.weight).sum::<u64>(), wanted);
         }
     }
@@ -257,8 +265,9 @@ mod tests {
         off.add_interval(key(1), 500_000, 3_250_000);
         off.add_interval(key(1), 2_000_000_000, 2_000_000_001);
         let times = times.finish(Some(off), 7).unwrap();
-        let rows = times.samples.iter();
-        let rows: Vec<_> = rows
+        let rows: Vec<_> = times
+            .samples
+            .iter()
             .map(|row| (row.event.index(), row.slice, row.weight))
             .collect();
         assert_eq!(times.slice, 4_000_000);

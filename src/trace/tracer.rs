@@ -227,8 +227,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 Some(deltas) => Weights::Group(deltas),
                 None => Weights::One(sample.event, weight),
             };
-            let switch = self.off_cpu.as_mut().filter(|_| is_switch);
-            let switch = switch.map(|off_cpu| off_cpu.awaits(tid));
+            let switch = self
+                .off_cpu
+                .as_mut()
+                .filter(|_| is_switch)
+                .map(|off_cpu| off_cpu.awaits(tid));
             return self.copied(reader, record, sample, copy, weights, switch);
         }
         let thread = covered.then(|| self.threads.of(pid, tid));
@@ -336,8 +339,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             let Some((id, event)) = id.and_then(|id| Some((id, reader.event_of_id(id)?))) else {
                 continue;
             };
-            let last = self.counters.entry(thread.flatten()).or_default();
-            let last = last.insert(id, value);
+            let last = self
+                .counters
+                .entry(thread.flatten())
+                .or_default()
+                .insert(id, value);
             let weight = value.saturating_sub(last.unwrap_or(0));
             if weight > 0 {
                 deltas.push((event, weight));

@@ -237,14 +237,17 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
             return;
         }
         let os_release: Option<Arc<str>> = os_release.map(Arc::from);
-        let new = images.iter().skip(known.len()).map(|image| {
-            Arc::new(ImageRules {
-                image: image.clone(),
-                os_release: os_release.clone(),
-                rules: OnceLock::new(),
+        let new: Vec<_> = images
+            .iter()
+            .skip(known.len())
+            .map(|image| {
+                Arc::new(ImageRules {
+                    image: image.clone(),
+                    os_release: os_release.clone(),
+                    rules: OnceLock::new(),
+                })
             })
-        });
-        let new: Vec<_> = new.collect();
+            .collect();
         known.extend(new);
     }
 

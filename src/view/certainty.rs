@@ -24,19 +24,18 @@ pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
             throttled,
             intervals,
         } => {
-            let parts = [
+            let parts: Vec<String> = [
                 (lost, "record", " lost"),
                 (intervals, "interval", " left out"),
                 (throttled, "time", " throttled by the kernel"),
-            ];
-            let parts: Vec<String> = parts
-                .iter()
-                .filter(|(count, ..)| *count > 0)
-                .map(|&(count, what, how)| {
-                    let s = if count == 1 { "" } else { "s" };
-                    format!("{} {what}{s}{how}", number::grouped(count))
-                })
-                .collect();
+            ]
+            .iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|&(count, what, how)| {
+                let s = if count == 1 { "" } else { "s" };
+                format!("{} {what}{s}{how}", number::grouped(count))
+            })
+            .collect();
             format!(
                 "Not every {things} was recorded ({}): the error of shares is unknown.",
                 parts.join(", ")

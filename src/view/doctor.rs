@@ -88,6 +88,7 @@ pub fn page(findings: &Findings) -> Page {
             blocks.push(Block::Heading(title.to_owned()));
             heading = Some(title);
         }
+        // A remedy that libraries in a row share stands at the last of them.
         let next = findings.checks.get(i + 1);
         let told_next =
             next.is_some_and(|next| next.check == LIBRARY && next.remedy == check.remedy);

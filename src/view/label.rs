@@ -28,10 +28,12 @@ pub(super) const LEGEND_OF_GAPS: &str = "(frames missing): frames between the tw
 
 /// Returns a call as text, marked if it [is inferred](is_inferred) or not a call.
 pub(super) fn call(text: &str, arc: &CallArc) -> String {
-    let mark = match arc.is_gap() {
-        true => ACROSS_GAP,
-        false if is_inferred(arc.inferred, arc.weight) => BY_CODE,
-        false => "",
+    let mark = if arc.is_gap() {
+        ACROSS_GAP
+    } else if is_inferred(arc.inferred, arc.weight) {
+        BY_CODE
+    } else {
+        ""
     };
     format!("{text}{mark}")
 }
@@ -41,10 +43,14 @@ pub(super) fn legends<'a>(
     arcs: impl Iterator<Item = &'a CallArc> + Clone,
 ) -> impl Iterator<Item = Block> {
     let is_marked = |arc: &CallArc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
-    let by_code = arcs.clone().any(is_marked);
-    let by_code = by_code.then(|| Block::Restored(LEGEND_OF_CALLS.into()));
-    let gaps = arcs.clone().any(|arc| arc.is_gap());
-    let gaps = gaps.then(|| Block::Line(LEGEND_OF_GAPS.into()));
+    let by_code = arcs
+        .clone()
+        .any(is_marked)
+        .then(|| Block::Restored(LEGEND_OF_CALLS.into()));
+    let gaps = arcs
+        .clone()
+        .any(|arc| arc.is_gap())
+        .then(|| Block::Line(LEGEND_OF_GAPS.into()));
     by_code.into_iter().chain(gaps)
 }
 
@@ -129,8 +135,11 @@ impl Labels {
                     fuller: &fuller,
                     longer,
                 };
-                let made = distinct::label(profile, &names).into_rows();
-                let mut made = made.into_iter().peekable();
+                // Labels and functions are both in order of function, so one walk joins them.
+                let mut made = distinct::label(profile, &names)
+                    .into_rows()
+                    .into_iter()
+                    .peekable();
                 let label = |id: FunctionId| {
                     while made.next_if(|(other, _)| *other < id).is_some() {}
                     let own = made.next_if(|(other, _)| *other == id);

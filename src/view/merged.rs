@@ -72,10 +72,11 @@ fn fold(
             function(member.function).name != "main",
         )
     })?;
-    let others = code
+    let others: Vec<FunctionId> = code
         .iter()
-        .filter(|member| member.function != head.function && !member.recurses && !has_own(member));
-    let others: Vec<FunctionId> = others.map(|member| member.function).collect();
+        .filter(|member| member.function != head.function && !member.recurses && !has_own(member))
+        .map(|member| member.function)
+        .collect();
     (!others.is_empty()).then_some((head.function, others))
 }
 

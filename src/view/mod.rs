@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Views are pure: they choose and order, and leave numbers as numbers and names as they are.
-//! How wide a terminal is, what may be printed on it, and how a number is escaped is for
+//! The width of the terminal, escaping, and the text of a number are the business of
 //! [`export`](crate::export).
 
 pub mod annotate;

@@ -73,9 +73,10 @@ pub(super) fn blocks(subject: &Subject, charged: &Charged, limit: Option<usize>)
     let noun = ("row", "rows");
     blocks.extend(HiddenRows::block(hidden, noun, HiddenBy::Limit));
     let share = number::percent(charged.through_own, subject.selection.total(), 2);
-    let through = match charged.owners.has_own() {
-        true => format!(" Through the project's code: {share} %."),
-        false => String::new(),
+    let through = if charged.owners.has_own() {
+        format!(" Through the project's code: {share} %.")
+    } else {
+        String::new()
     };
     blocks.push(Block::Line(format!("{LEGEND}{through}")));
     blocks

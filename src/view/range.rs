@@ -71,9 +71,10 @@ pub(super) fn legend<'a>(
         (true, true) => " ?: unknown whether it can be that large; it cannot be larger.",
         (false, _) => "",
     };
-    let row = match kind.replaces_functions() {
-        true => rows::noun(kind).0,
-        false => "function",
+    let row = if kind.replaces_functions() {
+        rows::noun(kind).0
+    } else {
+        "function"
     };
     is_shown.then(|| {
         Block::Line(format!(

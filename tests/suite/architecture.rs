@@ -13,6 +13,7 @@ mod map;
 mod names;
 mod rules;
 mod signatures;
+mod source;
 mod speech;
 mod tree;
 mod types;

@@ -1,15 +1,14 @@
 //! Texts from outside in JSON.
 
-use std::io::Write;
+use std::fs;
 
 use crate::cli::proftool;
 
 #[test]
 fn unsafe_text_is_escaped_and_can_be_read_back() {
     let name = "a\"\u{7f}\u{202e}解\u{e0041}\\z";
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    writeln!(file, "main;{name} 5").unwrap();
-    let path = file.path().to_str().unwrap();
+    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/unsafe-text.folded");
+    fs::write(path, format!("main;{name} 5\n")).unwrap();
     let answer = proftool(&["flat", "--format", "json", path])
         .output()
         .unwrap();

@@ -186,7 +186,7 @@ fn the_exit_status_is_the_commands_own() {
         assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
     }
     let output = room.record(&["-q", "sh", "-c", "kill -SEGV $$"]);
-    let text = "the command died of signal 11 (SIGSEGV, segmentation fault)";
+    let text = "the command was killed by signal 11 (SIGSEGV, segmentation fault)";
     assert!(stderr(&output).contains(text), "{}", stderr(&output));
 }
 

@@ -114,6 +114,7 @@ impl<'a> Sums<'a> {
             let is_unknown = |row: &LineWeights| row.line.is_none();
             (is_unknown(a).cmp(&is_unknown(b))).then_with(|| place(a).cmp(&place(b)))
         });
+        // A line with self and total came from both maps; equal rows are neighbours now.
         lines.dedup_by_key(|row| row.line);
         let code = places
             .zip(self.by_place.as_ref())

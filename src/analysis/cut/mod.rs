@@ -218,10 +218,11 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
     let are_functions = !profile.rows.replaces_functions();
     for id in certain.ids() {
         if hidden.at_most[id].weight > certain[id] || !are_functions {
-            hidden.at_most[id].unknown = match are_functions {
-                true => Some(reach.reason(id)),
+            hidden.at_most[id].unknown = if are_functions {
+                Some(reach.reason(id))
+            } else {
                 // A calls B and B calls C, but that need not be one function of B.
-                false => (hidden.at_most[id].weight > 0).then_some(Unknown::Rows),
+                (hidden.at_most[id].weight > 0).then_some(Unknown::Rows)
             };
         }
     }

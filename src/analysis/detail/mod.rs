@@ -225,8 +225,9 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
     let accounted: f64 = callers
         .filter_map(|id| Some(estimate.over(id)?.total()))
         .sum();
-    let itself = graph.arc_between(function, function);
-    let itself = itself.is_some_and(|id| graph.arcs()[id].is_observed());
+    let itself = graph
+        .arc_between(function, function)
+        .is_some_and(|id| graph.arcs()[id].is_observed());
     Detail {
         function,
         basis: Basis::Calls {
@@ -235,6 +236,7 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
         rule,
         self_weight: own[function].round() as u64,
         total: total.round() as u64,
+        // Sums of floating-point shares may exceed the total by a little.
         outermost: (total - accounted).max(0.0).round() as u64,
         callers: listed(&mut graph.callers(function), true),
         descendants: listed(&mut graph.callees(function), false),
@@ -293,6 +295,7 @@ impl Watch<'_> {
                 let caller = path
                     .caller
                     .map(|caller| self.profile.paths[caller].function);
+                // A call counts as recorded only if both of its ends are.
                 let weight = self.weights.total(id);
                 let recorded = [Some(id), path.caller]
                     .into_iter()

@@ -115,6 +115,9 @@ impl Walks {
             ratio,
             ..
         } = &mut self.inside;
+        // Levels are never cleared between entries: each search counts on from the last, so
+        // whatever is below `least` is from an earlier one. Clearing would cost all members for
+        // each entry.
         if self.next_level > u32::MAX / 2 {
             self.level.fill(0);
             self.next_level = 1;

@@ -123,6 +123,9 @@ fn estimate_within(
     let ids = cycles.members().ids();
     let mut entries: IdVec<CycleId, Entries> =
         (ids.map(|id| model.entries(id))).collect::<Vec<_>>().into();
+    // A cycle costs its entries times its members and arcs; how many entries are followed is
+    // settled before any of them is, so that the first cycles do not use up the work of the
+    // others.
     let sizes = entries.enumerate().map(|(id, entries)| {
         let members = &cycles.members()[id];
         let callees = members.iter().map(|&id| graph.callees(id).len());
@@ -210,6 +213,8 @@ impl<'a> Model<'a> {
             let group = cycles.group(function);
             model.functions[function].self_weight = self_weights[function];
             model.groups[group].self_weight += self_weights[function];
+            // gprof2dot divides by the calls between functions only; what was called from outside
+            // of the profile has a share as well.
             if rule == Rule::Sound {
                 model.into_function[function] += flow.roots[function];
                 model.into_group[group] += flow.roots[function];
@@ -350,8 +355,10 @@ impl<'a> Model<'a> {
         let into = self.into_group[self.cycles.group_of_cycle(cycle)];
         let mut entries: Vec<(FunctionId, f64)> = Vec::new();
         for &member in members {
-            let outside = self.graph.callers(member);
-            let outside = outside.filter(|&id| !self.cycles.is_within(&self.graph.arcs()[id]));
+            let outside = self
+                .graph
+                .callers(member)
+                .filter(|&id| !self.cycles.is_within(&self.graph.arcs()[id]));
             let mut ratios = outside.map(|id| self.ratio(id)).peekable();
             let is_called = ratios.peek().is_some();
             let called: f64 = ratios.sum();
@@ -398,9 +405,10 @@ impl<'a> Model<'a> {
             members.iter().for_each(|&member| root += roots[member]);
             CycleWeight {
                 portion: self.groups[group],
-                root: match self.into_group[group] > 0.0 {
-                    true => root,
-                    false => self.groups[group],
+                root: if self.into_group[group] > 0.0 {
+                    root
+                } else {
+                    self.groups[group]
                 },
             }
         });

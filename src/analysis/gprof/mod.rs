@@ -137,8 +137,11 @@ pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) 
     let mut ids: Vec<FunctionId> = profile.functions.ids().collect();
     ids.retain(|&id| profile.functions[id].kind == FunctionKind::Named);
     ids.sort_by_key(|&id| (profile.functions[id].address, id));
-    let all = profile.samples.iter().map(|sample| sample.count);
-    let all = all.fold(0u64, |sum, count| sum.saturating_add(count));
+    let all = profile
+        .samples
+        .iter()
+        .map(|sample| sample.count)
+        .fold(0u64, |sum, count| sum.saturating_add(count));
     // Of all samples the ticks are known to the last bit; they do not always add up to all ticks.
     let is_whole = selection.samples() == all;
     let share = |id: FunctionId| {
@@ -148,9 +151,10 @@ pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) 
     let mut it = Figures {
         rate,
         bucket: histogram.bucket,
-        flat_base: match is_whole {
-            true => histogram.ticks as f64,
-            false => ticks(selection.total()),
+        flat_base: if is_whole {
+            histogram.ticks as f64
+        } else {
+            ticks(selection.total())
         },
         ..Figures::default()
     };
@@ -158,9 +162,10 @@ pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) 
         let function = &profile.functions[id];
         let symbol = function.linkage_name.as_deref().unwrap_or(&function.name);
         let excluded = EXCLUDED.contains(&symbol);
-        let time = match is_whole {
-            true => share(id),
-            false => ticks(weights.self_weight[id]),
+        let time = if is_whole {
+            share(id)
+        } else {
+            ticks(weights.self_weight[id])
         };
         if excluded {
             it.flat_base -= time;
@@ -192,12 +197,19 @@ fn add_arcs(it: &mut Figures, profile: &Profile, histogram: &Histogram, ids: &[F
     let counted: FxHashMap<(FunctionId, FunctionId), u64> = counts
         .filter_map(|count| Some(((count.from?, count.to), count.calls)))
         .collect();
-    let in_code = profile.code.calls().iter();
-    let in_code = in_code.filter(|call| matches!(call.kind, CallKind::Call | CallKind::Tail));
-    let in_code = in_code.map(|call| ((call.from, call.to), 0));
-    let dynamic = histogram.arcs.iter();
-    let dynamic = dynamic.filter_map(|pair| Some((*pair, *counted.get(pair)?)));
+    let in_code = profile
+        .code
+        .calls()
+        .iter()
+        .filter(|call| matches!(call.kind, CallKind::Call | CallKind::Tail))
+        .map(|call| ((call.from, call.to), 0));
+    let dynamic = histogram
+        .arcs
+        .iter()
+        .filter_map(|pair| Some((*pair, *counted.get(pair)?)));
     let mut known: FxHashMap<(usize, usize), usize> = FxHashMap::default();
+    // Counted arcs first: the same arc in the code adds nothing then. The position in `arcs`
+    // decides in which order times are added up.
     for ((from, to), count) in dynamic.chain(in_code) {
         let (Some(&from), Some(&to)) = (place.get(&from), place.get(&to)) else {
             continue;
@@ -330,6 +342,7 @@ fn times(it: &mut Figures, order: &[usize]) {
         if fraction == 0.0 {
             continue;
         }
+        // The last added first, as gprof walks its lists.
         for &id in it.callees[caller].iter().rev() {
             let mut arc = it.arcs[id];
             let callee = &it.functions[arc.to];
@@ -370,8 +383,10 @@ fn rank(it: &mut Figures) {
     };
     order.sort_by(|&left, &right| {
         let ((left, left_is_cycle), (right, right_is_cycle)) = (row(left), row(right));
-        let totals = right.shown().partial_cmp(&left.shown());
-        let totals = totals.unwrap_or(Ordering::Equal);
+        let totals = right
+            .shown()
+            .partial_cmp(&left.shown())
+            .unwrap_or(Ordering::Equal);
         let cycles = right_is_cycle.cmp(&left_is_cycle);
         let by_name = || {
             let underscore = |f: &Entry| f.symbol.starts_with('_');

@@ -74,8 +74,9 @@ impl Charged {
                 Charge::Open(true) => None,
                 Charge::Open(false) => Some(owners.id_of(profile.paths[row.path].function)),
             };
-            let share = share.and_then(|owner| shares.get_mut(owner.index()));
-            let share = share.unwrap_or(&mut cut);
+            let share = share
+                .and_then(|owner| shares.get_mut(owner.index()))
+                .unwrap_or(&mut cut);
             share.weight = share.weight.saturating_add(row.weight);
             share.samples = share.samples.saturating_add(row.samples);
         }
@@ -115,6 +116,7 @@ impl Charged {
             };
             key(a).cmp(&key(b))
         });
+        // After the sorting: it belongs to nobody and stays last, however heavy.
         if cut.samples > 0 || cut.weight > 0 {
             shares.push(cut);
         }

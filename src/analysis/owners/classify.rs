@@ -65,8 +65,10 @@ impl<'a> Rules<'a> {
         let modules = profile.modules.ids();
         let programs: Vec<ModuleId> = modules.filter(|&it| rules.is_program(it)).collect();
         for module in programs {
-            let directories = profile.source.directories(module);
-            let directories = directories.map(|it| it.trim_end_matches('/'));
+            let directories = profile
+                .source
+                .directories(module)
+                .map(|it| it.trim_end_matches('/'));
             rules
                 .workspaces
                 .extend(directories.filter(|it| !is_foreign(it)));
@@ -95,9 +97,12 @@ impl<'a> Rules<'a> {
         }
         let path = function.declared_at.as_ref().map_or("", |line| &line.file);
         let module = &self.profile.modules[function.module];
-        let is_own = |own: &String| match own.contains('/') {
-            true => is_below(path, own),
-            false => *own == owner.name || *own == module.name,
+        let is_own = |own: &String| {
+            if own.contains('/') {
+                is_below(path, own)
+            } else {
+                *own == owner.name || *own == module.name
+            }
         };
         let kind = match owner.kind {
             _ if self.own.iter().any(is_own) => OwnerKind::Project,
@@ -141,9 +146,10 @@ impl<'a> Rules<'a> {
             let package = rest.split('/').nth(1)?;
             // A program that was installed from a registry has no other workspace.
             let of_main = crate_of(&function.name).is_some_and(|it| self.crates.contains(it));
-            let kind = match of_main && self.workspaces.is_empty() {
-                true => OwnerKind::Project,
-                false => OwnerKind::Library,
+            let kind = if of_main && self.workspaces.is_empty() {
+                OwnerKind::Project
+            } else {
+                OwnerKind::Library
             };
             return Some(owner(without_version(package), kind));
         }
@@ -170,9 +176,10 @@ impl<'a> Rules<'a> {
             if let Some(rest) = path.strip_prefix(include) {
                 let (directory, _) = rest.split_once('/').unwrap_or(("libc", ""));
                 let is_system = directory.contains("linux-gnu") || directory == "bits";
-                return Some(match is_system || directory == "libc" {
-                    true => owner("libc", OwnerKind::Standard),
-                    false => owner(directory, OwnerKind::Library),
+                return Some(if is_system || directory == "libc" {
+                    owner("libc", OwnerKind::Standard)
+                } else {
+                    owner(directory, OwnerKind::Library)
                 });
             }
         }
@@ -208,9 +215,10 @@ impl<'a> Rules<'a> {
             };
             return owner(of, kind);
         }
-        let kind = match is_program || module.name.starts_with("[generated") {
-            true => OwnerKind::Project,
-            false => OwnerKind::Library,
+        let kind = if is_program || module.name.starts_with("[generated") {
+            OwnerKind::Project
+        } else {
+            OwnerKind::Library
         };
         let workspace = self.workspaces.first().filter(|_| is_program);
         let name = workspace.and_then(|it| it.rsplit('/').next());

@@ -102,9 +102,10 @@ impl Owners {
             kind: OwnerKind::Mark,
         };
         for (id, function) in profile.functions.enumerate() {
-            let owner = match on_stacks[id] {
-                true => rules.owner(function),
-                false => nobody.clone(),
+            let owner = if on_stacks[id] {
+                rules.owner(function)
+            } else {
+                nobody.clone()
             };
             let owner = *known
                 .entry(owner)

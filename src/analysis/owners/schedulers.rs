@@ -62,8 +62,11 @@ pub fn scheduled(summary: &Summary, owners: &Owners) -> IdVec<CycleId, Option<Sc
         runtimes.sort_unstable();
         runtimes.dedup();
         let recurses = members.iter().any(|&id| left.of()[id].is_some());
-        let own = members.iter().copied().filter(|&id| owners.is_own(id));
-        let mut own: Vec<FunctionId> = own.collect();
+        let mut own: Vec<FunctionId> = members
+            .iter()
+            .copied()
+            .filter(|&id| owners.is_own(id))
+            .collect();
         own.sort_by_key(|&id| (Reverse(total(id)), id));
         let is_scheduled = !runtimes.is_empty() && !recurses;
         found.push(is_scheduled.then_some(Scheduled { runtimes, own }));

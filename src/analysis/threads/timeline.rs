@@ -51,6 +51,8 @@ impl Timeline {
             shift += 1;
         }
         let mut sums = sums(profile, rows, shift);
+        // Wider buckets join the sums of a function that ran in both; the slices alone may be too
+        // many for a page.
         while sums.len() > SUMS && slices >> shift > 1 {
             sums = merged(sums);
             shift += 1;
@@ -114,8 +116,9 @@ impl Timeline {
         timed: &TimedRows,
         tree: &CallTree,
     ) -> Option<Vec<NodeSum>> {
-        let nodes = tree.nodes.enumerate();
-        let nodes: FxHashMap<(Option<NodeId>, FunctionId), NodeId> = nodes
+        let nodes: FxHashMap<(Option<NodeId>, FunctionId), NodeId> = tree
+            .nodes
+            .enumerate()
             .map(|(id, node)| ((node.parent, node.function), id))
             .collect();
         let mut of_paths: IdVec<PathId, Option<NodeId>> = IdVec::new();

@@ -29,6 +29,8 @@ impl CallTree {
                 grown.close(&self, last);
             }
             let place = |of: NodeId| grown.places[of.index()];
+            // The callees in the code are put in when their node closes, so ids move and parents
+            // stay before their children.
             let mut copy = self.nodes.rows[id];
             copy.parent = node.parent.map(place);
             copy.link = node.stub.map(place);

@@ -31,9 +31,12 @@ pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
     let indirect = weigh(stacks, &mut rows, &step_of);
     let in_only = ends(stacks, &rows, &step_of);
     let paths = &stacks.profile.paths;
-    let only_by = |can: bool, is: fn(&CallPath) -> bool| match can {
-        true => only_by(stacks, &rows, &indirect, &step_of, is),
-        false => Column::default(),
+    let only_by = |can: bool, is: fn(&CallPath) -> bool| {
+        if can {
+            only_by(stacks, &rows, &indirect, &step_of, is)
+        } else {
+            Column::default()
+        }
     };
     let inferred = only_by(paths.has_inferred(), |path| path.inferred);
     let across_gap = only_by(paths.has_gaps(), |path| path.across_gap);
@@ -118,6 +121,8 @@ pub(super) fn shape(
     loop {
         let at = shaper.at();
         if let Some(node) = at {
+            // A step can make more paths pending in this very node: a recursive call that is
+            // folded into it.
             while let Some(path) = shaper.places[node].pending {
                 shaper.places[node].pending = shaper.next[path];
                 for callee in stacks.links.callees(path) {
@@ -254,9 +259,10 @@ fn weigh(
         }
     });
     drop(visits);
-    match jumped {
-        true => Column::of(indirect.iter().copied()),
-        false => Column::default(),
+    if jumped {
+        Column::of(indirect.iter().copied())
+    } else {
+        Column::default()
     }
 }
 
@@ -286,9 +292,12 @@ fn only_by(
             Step::Leave(_) => visits[node] -= 1,
         }
     });
-    Column::of(rows.enumerate().map(|(id, row)| match row.is_stub() {
-        true => 0,
-        false => row.weight + indirect.get(id) - otherwise[id],
+    Column::of(rows.enumerate().map(|(id, row)| {
+        if row.is_stub() {
+            0
+        } else {
+            row.weight + indirect.get(id) - otherwise[id]
+        }
     }))
 }
 

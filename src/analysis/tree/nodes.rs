@@ -110,9 +110,10 @@ impl Nodes {
     /// The node.
     pub fn at(&self, id: NodeId) -> Node {
         let row = &self.rows[id];
-        let (direct, passes) = match row.is_stub() {
-            true => (0, row.weight),
-            false => (row.weight, 0),
+        let (direct, passes) = if row.is_stub() {
+            (0, row.weight)
+        } else {
+            (row.weight, 0)
         };
         Node {
             function: row.function,

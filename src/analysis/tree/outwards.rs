@@ -208,13 +208,16 @@ impl Grower {
     fn finish(self, stacks: &Stacks) -> CallTree {
         let mut rows = self.growth.finish();
         for (row, place) in rows.iter_mut().zip(&self.places) {
-            row.weight = match row.is_stub() {
-                true => place.elsewhere,
-                false => place.direct,
+            row.weight = if row.is_stub() {
+                place.elsewhere
+            } else {
+                place.direct
             };
         }
-        let cut = rows.iter().zip(&self.places);
-        let cut = cut.map(|(row, place)| if row.is_stub() { 0 } else { place.elsewhere });
+        let cut = rows
+            .iter()
+            .zip(&self.places)
+            .map(|(row, place)| if row.is_stub() { 0 } else { place.elsewhere });
         let nodes = Nodes {
             indirect: Column::of(self.places.iter().map(|place| place.indirect)),
             in_only: Column::of(self.places.iter().map(|place| place.in_only)),

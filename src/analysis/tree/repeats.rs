@@ -33,9 +33,10 @@ impl Repeats {
     /// The degree that suits them: [`Collapse::None`] if no more than 20 repeat a function, else
     /// [`Collapse::Conservative`], which loses no function from a chain of calls.
     pub fn degree(self) -> Collapse {
-        match self.repeating > FEW {
-            true => Collapse::Conservative,
-            false => Collapse::None,
+        if self.repeating > FEW {
+            Collapse::Conservative
+        } else {
+            Collapse::None
         }
     }
 }

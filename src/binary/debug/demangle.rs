@@ -137,6 +137,7 @@ fn usual(text: &str) -> String {
                 - digits
                     .trim_start_matches(|c: char| c.is_ascii_digit())
                     .len();
+            // Without a digit it is no literal: `f(int)` stays.
             (length > value.len() - digits.len()).then(|| (*kind, value.split_at(length), *end))
         });
         match literal {

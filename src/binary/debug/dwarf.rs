@@ -85,8 +85,10 @@ impl DebugInfo {
 
     /// A reader over the package of split DWARF.
     pub(in crate::binary) fn borrow_package(&self) -> Option<DwarfPackage<Slice<'_>>> {
-        let package = self.package.as_ref()?;
-        let package = package.borrow(|bytes| self.slice(bytes), self.slice(&[]));
+        let package = self
+            .package
+            .as_ref()?
+            .borrow(|bytes| self.slice(bytes), self.slice(&[]));
         package.ok()
     }
 
@@ -102,23 +104,25 @@ impl DebugInfo {
         let all = self
             .split
             .get_or_init(|| (0..units).map(|_| OnceLock::new()).collect());
-        let sections = all.get(index)?.get_or_init(|| {
-            let directory = Path::new(OsStr::from_bytes(directory.unwrap_or_default()));
-            let path = directory.join(OsStr::from_bytes(name));
-            if !path.is_absolute() {
-                return None;
-            }
-            let elf = self
-                .program
-                .as_ref()?
-                .with(path)
-                .elf(self.account.budget())
-                .ok()?;
-            let dwo = |id: SectionId| id.dwo_name().unwrap_or_default();
-            let sections = sections(&elf, dwo, &self.account, &mut Vec::new())?;
-            Some(Box::new(sections))
-        });
-        let sections = sections.as_deref()?;
+        let sections = all
+            .get(index)?
+            .get_or_init(|| {
+                let directory = Path::new(OsStr::from_bytes(directory.unwrap_or_default()));
+                let path = directory.join(OsStr::from_bytes(name));
+                if !path.is_absolute() {
+                    return None;
+                }
+                let elf = self
+                    .program
+                    .as_ref()?
+                    .with(path)
+                    .elf(self.account.budget())
+                    .ok()?;
+                let dwo = |id: SectionId| id.dwo_name().unwrap_or_default();
+                let sections = sections(&elf, dwo, &self.account, &mut Vec::new())?;
+                Some(Box::new(sections))
+            })
+            .as_deref()?;
         Some(sections.borrow(|bytes| self.slice(bytes)))
     }
 
@@ -210,8 +214,10 @@ impl<'e> Contents<'e> {
     fn is_apart(&self, name: &str) -> bool {
         let of = |name: &str| self.elf.section(name.as_bytes()).map(part);
         let own = of(name);
-        let others = WANTED.iter().map(|id| id.name());
-        let mut others = others.chain(WANTED.iter().filter_map(|id| id.dwo_name()));
+        let mut others = WANTED
+            .iter()
+            .map(|id| id.name())
+            .chain(WANTED.iter().filter_map(|id| id.dwo_name()));
         own.is_some() && !others.any(|other| other != name && of(other) == own)
     }
 

@@ -336,11 +336,14 @@ impl Functions {
             self.rests
                 .partition_point(|rest| rest.start < first.start.0)
         });
-        let rests = self.rests.get(from..).unwrap_or_default().iter();
-        let rests = rests
+        let rests = self
+            .rests
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
             .take_while(|rest| rest.start < end.0)
-            .map(Rest::stretch);
-        let rests = rests.filter(|rest| rest.function == function);
+            .map(Rest::stretch)
+            .filter(|rest| rest.function == function);
         first.into_iter().chain(rests).collect()
     }
 

@@ -61,8 +61,10 @@ pub struct GprofSymbols {
 impl GprofSymbols {
     /// The place of the function that contains `address`.
     pub fn at(&self, address: Svma) -> Option<usize> {
-        let place = self.rows.partition_point(|row| row.start <= address);
-        let place = place.checked_sub(1)?;
+        let place = self
+            .rows
+            .partition_point(|row| row.start <= address)
+            .checked_sub(1)?;
         (place + 1 < self.rows.len() || address < self.end).then_some(place)
     }
 }

@@ -69,8 +69,12 @@ impl Exports {
     pub fn starts(&self, name: &[u8]) -> impl Iterator<Item = Svma> {
         let hash = hash(name);
         let from = self.by_name.partition_point(|&(known, ..)| known < hash);
-        let same = self.by_name.get(from..).unwrap_or_default().iter();
-        let same = same.take_while(move |&&(known, ..)| known == hash);
+        let same = self
+            .by_name
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(move |&&(known, ..)| known == hash);
         same.filter_map(move |&(_, _, symbol)| {
             let entry = self.symbols.entries.get(symbol as usize)?;
             (self.symbols.name(entry)? == name).then_some(Svma(entry.value))
@@ -84,8 +88,9 @@ impl Exports {
 
     /// Those that pick the function which is called under their name (GNU indirect functions).
     pub fn choosers(&self) -> impl Iterator<Item = Svma> {
-        let choosers = self.entries();
-        let choosers = choosers.filter(|entry| entry.kind == elf::STT_GNU_IFUNC.0);
+        let choosers = self
+            .entries()
+            .filter(|entry| entry.kind == elf::STT_GNU_IFUNC.0);
         choosers.map(|entry| Svma(entry.value))
     }
 
@@ -156,10 +161,13 @@ impl Binary {
         let elf = &self.elf;
         let is_it = |s: &&Section| s.kind == elf::SHT_DYNSYM.0;
         let table = elf.sections.iter().find(is_it);
-        let symbols = table.and_then(|table| symbols::SymbolTable::read(elf, table).ok());
-        let symbols = symbols.unwrap_or_default();
-        let undefined = symbols.entries.iter();
-        let undefined = undefined.filter(|entry| entry.section == u32::from(elf::SHN_UNDEF.0));
+        let symbols = table
+            .and_then(|table| symbols::SymbolTable::read(elf, table).ok())
+            .unwrap_or_default();
+        let undefined = symbols
+            .entries
+            .iter()
+            .filter(|entry| entry.section == u32::from(elf::SHN_UNDEF.0));
         let names = undefined.filter_map(|entry| Some(utf8(symbols.name(entry)?).into_owned()));
         names.filter(|name| !name.is_empty()).collect()
     }
@@ -177,8 +185,8 @@ fn read(elf: &Elf) -> Option<Needed> {
     let section = sections.find(|s| s.kind == elf::SHT_DYNAMIC.0)?;
     let bytes = elf
         .source
-        .read("the dynamic section", section.offset, section.size);
-    let bytes = bytes.ok()?;
+        .read("the dynamic section", section.offset, section.size)
+        .ok()?;
     let table = elf
         .sections
         .get(section.link as usize)

@@ -66,8 +66,9 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
         return;
     }
     let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
-    let symbols = dynsym.and_then(|table| symbols::SymbolTable::read(elf, table).ok());
-    let symbols = symbols.unwrap_or_default();
+    let symbols = dynsym
+        .and_then(|table| symbols::SymbolTable::read(elf, table).ok())
+        .unwrap_or_default();
     let resolvers = into.choosers_at(&resolvers(&slots));
     let mut names: Vec<u8> = Vec::new();
     let mut named = Vec::new();
@@ -125,8 +126,10 @@ fn x86(elf: &Elf, table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
         _ if &*table.name == b".plt.got" || is_jump(0) && is_jump(8) => 8,
         _ => 16,
     };
-    let got = elf.section(b".got.plt").or_else(|| elf.section(b".got"));
-    let got = got.map_or(0, |section| section.address);
+    let got = elf
+        .section(b".got.plt")
+        .or_else(|| elf.section(b".got"))
+        .map_or(0, |section| section.address);
     let length = usize::try_from(step).unwrap_or(16);
     for (index, stub) in code.chunks(length).enumerate() {
         let start = table.address.wrapping_add(step.wrapping_mul(index as u64));

@@ -108,8 +108,12 @@ impl Finder {
             let mut candidates: Vec<FileLocation> =
                 is_file.then(|| here(path)).into_iter().collect();
             candidates.extend(self.places.programs(id));
-            let listed = self.listed.get(id).into_iter().flatten();
-            let listed = listed.filter(|listed| *listed != path);
+            let listed = self
+                .listed
+                .get(id)
+                .into_iter()
+                .flatten()
+                .filter(|listed| *listed != path);
             candidates.extend(listed.flat_map(|listed| {
                 let below = self.has_root().then(|| self.places.recorded(listed));
                 below.into_iter().chain([here(listed)])

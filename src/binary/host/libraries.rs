@@ -97,8 +97,12 @@ impl Libraries {
                     fits.then_some((place, binary))
                 });
                 let Some((place, binary)) = found else {
-                    let needer = libraries.files.get(at).map(|file| file.binary.path());
-                    let needer = needer.unwrap_or(Path::new("")).display();
+                    let needer = libraries
+                        .files
+                        .get(at)
+                        .map(|file| file.binary.path())
+                        .unwrap_or(Path::new(""))
+                        .display();
                     let name = utf8(&name).into_owned();
                     let problem = format!("library {name} was not found, which {needer} needs");
                     libraries.problems.push(problem);
@@ -247,8 +251,10 @@ fn included(finder: &Finder, pattern: &[u8]) -> Vec<PathBuf> {
     let Some(ending) = name.as_bytes().strip_prefix(b"*") else {
         return vec![directory.join(name)];
     };
-    let names = finder.root().names(&directory).unwrap_or_default();
-    let mut names: Vec<_> = names
+    let mut names: Vec<_> = finder
+        .root()
+        .names(&directory)
+        .unwrap_or_default()
         .into_iter()
         .filter(|name| name.as_bytes().ends_with(ending))
         .take(INCLUDE_LIMIT)

@@ -50,8 +50,9 @@ fn look() -> Vec<PathBuf> {
         let name = entry.file_name();
         name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
     });
-    let other = numbered.map(|entry| entry.path());
-    let other = other.filter(|process| view(process).is_some_and(|view| seen.insert(view)));
+    let other = numbered
+        .map(|entry| entry.path())
+        .filter(|process| view(process).is_some_and(|view| seen.insert(view)));
     other
         .map(|process| process.join("root"))
         .take(MOST)

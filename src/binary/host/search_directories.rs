@@ -266,8 +266,8 @@ impl SearchDirectories {
         let section = elf.section(b".gnu_debugaltlink")?;
         let link = elf
             .source
-            .read("debug link", section.offset, section.size.min(LINK_LIMIT));
-        let link = link.ok()?;
+            .read("debug link", section.offset, section.size.min(LINK_LIMIT))
+            .ok()?;
         let name = c_string(&link, 0)?;
         let id = BuildId::new(link.get(name.len().checked_add(1)?..)?)?;
         let named = self.named_by(program, Path::new(OsStr::from_bytes(name)));

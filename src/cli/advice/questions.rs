@@ -40,7 +40,9 @@ pub fn command(question: &Question, situation: &Situation) -> Option<String> {
         Question::Totals => ("flat", "--sort total"),
         Question::FlameGraph => ("export", "--to svg -o flames.svg"),
     };
-    let words = ["proftool", view, file, options];
-    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = ["proftool", view, file, options]
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect();
     Some(words.join(" "))
 }

@@ -131,11 +131,10 @@ fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
             return vec![told(subject, "program", Status::Warn, found, remedy)];
         }
     };
-    let libraries = process
+    let libraries: Vec<Arc<Binary>> = process
         .files
         .iter()
-        .filter(|file| file.path != program && !file.deleted);
-    let libraries: Vec<Arc<Binary>> = libraries
+        .filter(|file| file.path != program && !file.deleted)
         .filter_map(|file| opened(file.path.clone()).ok())
         .map(|binary: Binary| Arc::new(binary))
         .collect();

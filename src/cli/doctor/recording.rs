@@ -61,6 +61,7 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let mut meter = Meter::new();
     let profile = input::open(path, &options, &mut |done, total| meter.show(done, total))?;
     drop(meter);
+    // A second look at the file: a profile does not keep how its stacks were recorded.
     let reader = Reader::open(path).map_err(|error| {
         let path = path.to_owned();
         let reason = error.into();
@@ -71,8 +72,11 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let selection = main.map_or_else(Selection::nothing, |event| {
         profile.select(event, &Default::default())
     });
-    let all = profile.samples.iter().map(|sample| sample.count);
-    let all = all.fold(0u64, u64::saturating_add);
+    let all = profile
+        .samples
+        .iter()
+        .map(|sample| sample.count)
+        .fold(0u64, u64::saturating_add);
 
     let recorded = RecordedStacks::of(reader.events().iter().map(|event| &event.attr));
     let mut checks = vec![kind(&subject, recorded)];

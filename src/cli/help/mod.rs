@@ -157,8 +157,10 @@ pub fn list() -> String {
 }
 
 fn unknown(word: &str, grammar: &clap::Command) -> String {
-    let commands = grammar.get_subcommands().map(clap::Command::get_name);
-    let commands: Vec<&str> = commands.collect();
+    let commands: Vec<&str> = grammar
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .collect();
     let topics: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
     format!(
         "there is no command or topic {word:?}; commands: {}; topics: {}",

@@ -40,7 +40,7 @@ pub enum By {
     /// A thread.
     #[value(aliases = ["threads", "tid"])]
     Thread,
-    /// A command name; of compilers and linkers with what they were given.
+    /// A command name; for compilers and linkers with the file or crate that they were given.
     #[value(aliases = ["commands", "comm"])]
     Command,
     /// An event; every sample counts 1.

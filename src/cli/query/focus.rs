@@ -17,10 +17,11 @@ pub(super) fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex)
     let plain = text.replace('\\', "");
     let is_literal = regex::escape(&plain) == text;
     let name = if is_literal { &plain } else { text };
-    let labelled = search::labelled(profile, name);
-    let labelled = labelled.or_else(|| function::shown_as(profile, event?, name));
-    let label = labelled.map(|id| profile.distinct_name(id));
-    let label = label.filter(|label| is_literal || !regex.is_match(label));
+    let labelled =
+        search::labelled(profile, name).or_else(|| function::shown_as(profile, event?, name));
+    let label = labelled
+        .map(|id| profile.distinct_name(id))
+        .filter(|label| is_literal || !regex.is_match(label));
     let exact = label.and_then(|label| Regex::new(&pattern_of(label)).ok());
     exact.unwrap_or_else(|| regex.clone())
 }

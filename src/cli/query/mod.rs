@@ -66,7 +66,7 @@ pub struct Query {
     /// directories; a relative path matches anywhere in a path (src/net). Needs debug info.
     #[arg(long, value_name = "PATH", value_delimiter = ',', help_heading = FILTERS)]
     path: Vec<String>,
-    /// Only these commands; of compilers also with the source or crate, as `report` names them.
+    /// Only these commands; a compiler can be named with its source file or crate, as in report: "rustc serde".
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
     comm: Vec<String>,
     /// Only these processes.
@@ -220,9 +220,11 @@ impl Query {
     pub fn off_cpu_events(&self, profile: &Profile) -> Vec<EventId> {
         let off_cpu = [Event::off_cpu(), Event::preempted()];
         let main = profile.main_event();
-        let events = profile.events.enumerate();
-        let events = events.filter(|(id, event)| off_cpu.contains(event) && Some(*id) != main);
-        let events = events.filter(|_| self.event.is_none());
+        let events = profile
+            .events
+            .enumerate()
+            .filter(|(id, event)| off_cpu.contains(event) && Some(*id) != main)
+            .filter(|_| self.event.is_none());
         events.map(|(id, _)| id).collect()
     }
 
@@ -238,8 +240,11 @@ impl Query {
         let mut selections = vec![(Some(first), self.select_event(profile, first)?)];
         if self.event.is_none() && self.unit != Some(Counting::Time) {
             let filter = self.filter(profile);
-            let others = profile.events.ids().filter(|&id| id != first);
-            let others = others.map(|id| (Some(id), profile.select(id, &filter)));
+            let others = profile
+                .events
+                .ids()
+                .filter(|&id| id != first)
+                .map(|id| (Some(id), profile.select(id, &filter)));
             selections.extend(others.filter(|(_, selection)| selection.samples() > 0));
         }
         Ok(selections)
@@ -372,16 +377,18 @@ impl Query {
             ("--symfs", path(&self.symfs)),
             ("--own", list(&self.own)),
             ("--unit", unit.map(|unit| unit.get_name().to_owned())),
-        ];
-        let valued = valued.into_iter().filter_map(|(name, value)| {
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| {
             let value = value?;
             Some(format!("{name} {}", shell_quoted(&value)))
         });
         let flags = [
             ("--no-inline", self.no_inline),
             ("--no-repair", self.no_repair),
-        ];
-        let flags = flags.into_iter().filter(|(_, is_set)| *is_set);
+        ]
+        .into_iter()
+        .filter(|(_, is_set)| *is_set);
         let file = Some(self.file_in_command()).filter(|file| !file.is_empty());
         let parts: Vec<String> = (file.into_iter())
             .chain(valued)
@@ -434,11 +441,13 @@ impl Query {
         } else {
             (format!("several events are named {name}"), found)
         };
-        let list = listed.iter().map(|&id| {
-            let name = &profile.events[id].name;
-            format!("{name} (number {})", id.index())
-        });
-        let list: Vec<String> = list.collect();
+        let list: Vec<String> = listed
+            .iter()
+            .map(|&id| {
+                let name = &profile.events[id].name;
+                format!("{name} (number {})", id.index())
+            })
+            .collect();
         Err(hinted(
             text,
             Some(format!("choose one of {}", list.join(", "))),

@@ -135,7 +135,8 @@ impl Query {
 /// The directory for what is worth keeping (XDG base directory specification).
 pub fn cache_directory() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-    let base = base.or_else(|| Some(set("HOME")?.join(".cache")));
+    let base = set("XDG_CACHE_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(set("HOME")?.join(".cache")));
     Some(base.filter(|path| path.is_absolute())?.join("proftool"))
 }

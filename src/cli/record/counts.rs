@@ -45,9 +45,13 @@ pub fn slowdown(text: &str) -> Result<Slowdown, String> {
     if text == "none" {
         return Ok(Slowdown::Any);
     }
-    let percent = text.strip_suffix('%').unwrap_or(text).parse();
-    let percent = percent.ok().filter(|it: &f64| it.is_finite() && *it > 0.0);
-    let percent = percent.ok_or("expected a percentage above 0, or none")?;
+    let percent = text
+        .strip_suffix('%')
+        .unwrap_or(text)
+        .parse()
+        .ok()
+        .filter(|it: &f64| it.is_finite() && *it > 0.0)
+        .ok_or("expected a percentage above 0, or none")?;
     Ok(Slowdown::AtMost(percent))
 }
 

@@ -215,9 +215,12 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
             }
         }
     };
-    let counter = args.counts.as_ref().map(counts::Files::counter);
-    let counter = counter.map(|counter| counter.following_exec(args.follow_exec));
-    let counter = counter.map(|counter| counter.keeping_below(args.counts_limit.part()));
+    let counter = args
+        .counts
+        .as_ref()
+        .map(counts::Files::counter)
+        .map(|counter| counter.following_exec(args.follow_exec))
+        .map(|counter| counter.keeping_below(args.counts_limit.part()));
     let cache = cache_directory().filter(|_| !args.no_cache);
     let mut counter = counter.map(|counter| counter.keeping_in(cache));
     let planner = counter
@@ -267,8 +270,10 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
         && !recording.interrupted
     {
         match ending.signal_name() {
-            Some(name) => tell(&format!("the command died of signal {number} ({name})")),
-            None => tell(&format!("the command died of signal {number}")),
+            Some(name) => tell(&format!(
+                "the command was killed by signal {number} ({name})"
+            )),
+            None => tell(&format!("the command was killed by signal {number}")),
         }
     }
     match recording.end {

@@ -125,8 +125,10 @@ fn size(text: &str) -> Result<u64, String> {
         Some((at, 'G')) => (&text[..at], 30),
         _ => (text, 0),
     };
-    let size = digits.parse::<u64>().ok();
-    let size = size.and_then(|size| size.checked_mul(1 << shift));
+    let size = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|size| size.checked_mul(1 << shift));
     size.filter(|size| *size > 0)
         .ok_or_else(|| "not a size, such as 500000, 64K, 100M or 2G".into())
 }

@@ -151,8 +151,13 @@ impl Lines<'_> {
     }
 
     fn recursive(&mut self) {
-        let found = self.view.recursive.iter().copied();
-        let found: Vec<FunctionId> = found.filter(|&id| self.finds(id)).collect();
+        let found: Vec<FunctionId> = self
+            .view
+            .recursive
+            .iter()
+            .copied()
+            .filter(|&id| self.finds(id))
+            .collect();
         if found.is_empty() {
             return;
         }

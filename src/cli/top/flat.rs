@@ -14,6 +14,7 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
     let summary = Summary::of(subject.profile, subject.selection);
     let options = Options {
         sort,
+        // A search also finds functions that the limit would hide.
         limit: limit.filter(|_| !search.is_on()),
         ..Options::default()
     };

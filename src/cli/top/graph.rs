@@ -34,6 +34,7 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
             Some(function) => search.finds(subject.profile, function),
             None => !search.is_on(),
         };
+        // The page is about the function itself, so it stays whatever is searched for.
         if !is_itself && !is_found {
             continue;
         }

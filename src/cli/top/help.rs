@@ -27,9 +27,10 @@ FIGURES
 
 /// What the keys do.
 pub fn text(app: &App) -> &'static str {
-    match app.is_recording() {
-        true => HELP_OF_RECORDING,
-        false => HELP,
+    if app.is_recording() {
+        HELP_OF_RECORDING
+    } else {
+        HELP
     }
 }
 

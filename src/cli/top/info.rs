@@ -17,14 +17,11 @@ pub fn page(app: &App, situation: &Situation, width: usize) -> String {
     let samples = super::written::samples(seen.samples);
     let clock = sentences::clock(seen.elapsed);
     // What a recording lost is a caveat.
-    blocks.push(Block::Line(match app.is_recording() {
-        true => format!("{samples} in {clock}"),
-        false => format!(
+    blocks.push(Block::Line(if app.is_recording() { format!("{samples} in {clock}") } else { format!(
             "{samples} in {clock}, {} lost in the kernel, {} left out because they arrived too fast",
             number::grouped(seen.lost),
             number::grouped(seen.behind)
-        ),
-    }));
+        ) }));
     let quality = quality::blocks(&seen.profile);
     if !quality.is_empty() {
         blocks.push(Block::Space);

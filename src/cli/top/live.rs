@@ -77,8 +77,9 @@ fn named(target: &Option<Target>, args: &TopArgs) -> String {
         }
         Some(_) => record::named(target),
         None => {
-            let words = args.command.iter();
-            let words: Vec<_> = words
+            let words: Vec<_> = args
+                .command
+                .iter()
                 .map(|word| shell_quoted(&word.to_string_lossy()))
                 .collect();
             words.join(" ")
@@ -120,8 +121,7 @@ impl Source for Connected<'_> {
     }
 
     fn write(&self, seen: &Seen, path: &Path) -> Result<Written, String> {
-        let written = self.0.write(seen, path);
-        let written = written.map_err(|error| match error {
+        let written = self.0.write(seen, path).map_err(|error| match error {
             Error::Output { reason, .. } => reason,
             other => other.to_string(),
         })?;
@@ -162,8 +162,8 @@ fn why(watched: &Watched) -> String {
         (End::Signal, _) => "a signal stopped it".into(),
         (_, Some(Ending::Exited(status))) => format!("the command exited with status {status}"),
         (_, Some(ending @ Ending::Signalled(number))) => match ending.signal_name() {
-            Some(name) => format!("the command died of signal {number} ({name})"),
-            None => format!("the command died of signal {number}"),
+            Some(name) => format!("the command was killed by signal {number} ({name})"),
+            None => format!("the command was killed by signal {number}"),
         },
         (_, None) => "all sampled processes have exited".into(),
     }

@@ -129,8 +129,9 @@ fn others(profile: &Profile, shown: EventId) -> Option<String> {
         let weight = &mut weights[sample.event.index()];
         *weight = weight.saturating_add(sample.weight);
     }
-    let others = profile.events.enumerate();
-    let mut others: Vec<_> = others
+    let mut others: Vec<_> = profile
+        .events
+        .enumerate()
         .filter(|(id, _)| *id != shown && weights[id.index()] > 0)
         .collect();
     // Times first: what is only counted is more often there for the sake of others.

@@ -160,6 +160,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         let (jobs, waiting) = mpsc::channel::<(Arc<Seen>, Wish)>();
         let (finished, done) = mpsc::channel();
         let prepared = finished.clone();
+        // On a thread of its own, so that keys are answered while a large tree is arranged.
         let preparing = scope.spawn(move || {
             let mut preparer = Preparer::default();
             for (seen, wish) in waiting {
@@ -174,6 +175,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         app.wish.event = options.event.clone();
         app.wish.focus = options.filter.focus.clone();
         app.wish.own = options.own.clone().into();
+        // Keys change the focus; the other filters stay as the options set them.
         app.wish.base = Arc::new(Filter {
             focus: None,
             ..options.filter.clone()

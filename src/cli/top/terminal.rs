@@ -53,8 +53,11 @@ impl Terminals {
 /// decides.
 pub fn has_unicode() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
-    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(set)
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
@@ -75,14 +78,14 @@ impl Screen {
         // A fixed area, as its size is not to be believed without a limit.
         let area = area();
         let viewport = Viewport::Fixed(area);
-        let opened = ratatui::try_init_with_options(TerminalOptions { viewport });
-        let opened = opened.and_then(|terminal| {
-            execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
-            Ok(Screen {
-                terminal: Some(terminal),
-                area,
-            })
-        });
+        let opened =
+            ratatui::try_init_with_options(TerminalOptions { viewport }).and_then(|terminal| {
+                execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
+                Ok(Screen {
+                    terminal: Some(terminal),
+                    area,
+                })
+            });
         if opened.is_err() {
             let _ = ratatui::try_restore();
         }

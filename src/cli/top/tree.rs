@@ -87,17 +87,19 @@ pub fn listing(
     let shown = std::mem::take(&mut walk.shown);
     let labels = Labels::new(subject, shown.iter().map(|(_, node, ..)| node.function));
     let indirect = shown.iter().any(|(_, node, ..)| node.indirect > 0);
-    let lines = shown.iter().map(|&(id, node, key, branch)| {
-        let title = walk.folds.and_then(|folds| folds.title(id));
-        Line {
-            key,
-            function: Some(node.function),
-            cells: cells(subject, &labels, &node, title, indirect),
-            look: Look::Plain,
-            branch: Some(branch),
-        }
-    });
-    let lines: Vec<Line> = lines.collect();
+    let lines: Vec<Line> = shown
+        .iter()
+        .map(|&(id, node, key, branch)| {
+            let title = walk.folds.and_then(|folds| folds.title(id));
+            Line {
+                key,
+                function: Some(node.function),
+                cells: cells(subject, &labels, &node, title, indirect),
+                look: Look::Plain,
+                branch: Some(branch),
+            }
+        })
+        .collect();
     let nodes = calls.nodes.len();
     let count = number::grouped(nodes as u64);
     let plural = if nodes == 1 { "" } else { "s" };

@@ -64,13 +64,15 @@ pub struct Track<'a> {
 pub fn write(out: &mut dyn Write, first: Track, others: &[Track]) -> io::Result<()> {
     let Track { subject, stacks } = first;
     let naming = Naming::new(subject, stacks);
-    let weights = stacks.samples.chunk_by(|a, b| a.thread == b.thread);
-    let weights = weights.map(|samples| {
-        let sum = samples
-            .iter()
-            .fold(0u64, |sum, sample| sum.saturating_add(sample.weight));
-        (sum, Reverse(samples[0].thread))
-    });
+    let weights = stacks
+        .samples
+        .chunk_by(|a, b| a.thread == b.thread)
+        .map(|samples| {
+            let sum = samples
+                .iter()
+                .fold(0u64, |sum, sample| sum.saturating_add(sample.weight));
+            (sum, Reverse(samples[0].thread))
+        });
     let main = weights.max().map(|(_, Reverse(thread))| thread);
     let mut threads = Vec::new();
     for (place, track) in std::iter::once(&first).chain(others).enumerate() {
@@ -80,8 +82,8 @@ pub fn write(out: &mut dyn Write, first: Track, others: &[Track]) -> io::Result<
     threads.sort_by_key(|(id, _)| *id);
     let threads: Vec<Thread> = threads.into_iter().map(|(_, thread)| thread).collect();
     let (name, version) = PRODUCER;
-    let notes = std::iter::once(MERGED.to_owned()).chain(naming.caveats());
-    let notes: Vec<Value> = notes
+    let notes: Vec<Value> = std::iter::once(MERGED.to_owned())
+        .chain(naming.caveats())
         .map(|note| json!({"label": "Note", "format": "string", "value": note}))
         .collect();
     let categories: Vec<Value> = CATEGORIES
@@ -142,9 +144,10 @@ impl Track<'_> {
             let id = samples[0].thread;
             let mut tables = Tables::new(&naming, stacks, &files);
             let plain = naming.thread_name(id);
-            let name = match is_first {
-                true => plain,
-                false => format!("{plain} ({})", printable(&event.name)),
+            let name = if is_first {
+                plain
+            } else {
+                format!("{plain} ({})", printable(&event.name))
             };
             let is_main = is_first && main == Some(id);
             (id, tables.thread(samples, name, weight, is_main))

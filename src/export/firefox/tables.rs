@@ -175,8 +175,7 @@ impl<'a> Tables<'a> {
             rows.iter().map(|(row, _)| row.map(RowId::index)).collect();
         let frame: Vec<usize> = rows.iter().map(|(_, frame)| frame.index()).collect();
         let frames = self.frames.rows();
-        let category = rows.iter().map(|&(_, frame)| frames[frame].3);
-        let category: Vec<u32> = category.collect();
+        let category: Vec<u32> = rows.iter().map(|&(_, frame)| frames[frame].3).collect();
         let facts = json!({
             "name": name,
             "isMainThread": is_main,

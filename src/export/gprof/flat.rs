@@ -45,6 +45,7 @@ pub fn write(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result
     out.write_all(b"Flat profile:\n")?;
     let tick = significant(1.0 / it.rate);
     writeln!(out, "\nEach sample counts as {tick} seconds.")?;
+    // Without time all numerators are 0, so gprof divides by 1 instead of 0.
     let base = if it.flat_base > 0.0 {
         it.flat_base
     } else {

@@ -122,11 +122,14 @@ pub fn write(
         write_file(out, subject, view, file)
     })?;
     out.write_all(b",\n\"unknown_line\":")?;
-    let unknown = summary.lines.iter().find(|row| row.line.is_none());
-    let unknown = unknown.map(|row| Weights {
-        self_weight: row.self_weight,
-        total: row.total,
-    });
+    let unknown = summary
+        .lines
+        .iter()
+        .find(|row| row.line.is_none())
+        .map(|row| Weights {
+            self_weight: row.self_weight,
+            total: row.total,
+        });
     value(out, &unknown)?;
     out.write_all(b",\n\"code\":")?;
     match &view.code {

@@ -98,8 +98,9 @@ pub fn write(
     out.write_all(b",\n\"arcs\":")?;
     let arcs = view.arcs.iter().flat_map(|&arc| {
         let arc = &view.summary.graph.arcs()[arc];
-        let kinds = CallKind::ALL.into_iter();
-        let kinds = kinds.filter(|&kind| arc.sites_of(kind) > 0);
+        let kinds = CallKind::ALL
+            .into_iter()
+            .filter(|&kind| arc.sites_of(kind) > 0);
         kinds.map(move |kind| ArcItem {
             from: view.index(arc.from),
             to: view.index(arc.to),

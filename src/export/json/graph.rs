@@ -142,8 +142,11 @@ pub fn write(
     let place = |id: FunctionId| place.get(&id).copied().unwrap_or(0);
     list(out, functions.iter().map(|&id| function(subject, view, id)))?;
     out.write_all(b",\n\"arcs\":")?;
-    let arcs = summary.graph.arcs().enumerate();
-    let arcs = arcs.map(|(id, row)| arc(summary, id, row, place(row.from), place(row.to)));
+    let arcs = summary
+        .graph
+        .arcs()
+        .enumerate()
+        .map(|(id, row)| arc(summary, id, row, place(row.from), place(row.to)));
     list(out, arcs)?;
     out.write_all(b",\n\"cycles\":")?;
     let cycles = summary.cycle_order.iter().map(|&cycle| {

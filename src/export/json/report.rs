@@ -169,11 +169,15 @@ pub fn write(
     });
     list(out, functions)?;
     out.write_all(b",\n\"by_total\":")?;
-    let by_total = report.by_total.rows.iter().zip(&report.folded);
-    let by_total = by_total.map(|(row, folded)| Folded {
-        function: FunctionItem::of(subject, row),
-        folded,
-    });
+    let by_total = report
+        .by_total
+        .rows
+        .iter()
+        .zip(&report.folded)
+        .map(|(row, folded)| Folded {
+            function: FunctionItem::of(subject, row),
+            folded,
+        });
     list(out, by_total)?;
     out.write_all(b",\n\"by_total_rule\":")?;
     value(out, &BY_TOTAL_RULE)?;

@@ -73,10 +73,16 @@ fn data(subject: &Subject, stacks: &CallStacks) -> ProfilesData {
     if measures.has_count {
         profiles.push(profile(&mut tables, SAMPLES, |sample| sample.count));
     }
-    let command = subject.profile.about.command.iter();
-    let command = command.map(|command| ("process.command_line".to_owned(), command.clone()));
-    let caveats = naming.caveats().enumerate();
-    let caveats = caveats.map(|(index, caveat)| (format!("proftool.caveat.{index}"), caveat));
+    let command = subject
+        .profile
+        .about
+        .command
+        .iter()
+        .map(|command| ("process.command_line".to_owned(), command.clone()));
+    let caveats = naming
+        .caveats()
+        .enumerate()
+        .map(|(index, caveat)| (format!("proftool.caveat.{index}"), caveat));
     let attributes = command.chain(caveats).map(|(key, value)| KeyValue {
         key,
         value: Some(AnyValue {
@@ -164,8 +170,8 @@ impl Tables {
         for location in locations.into_rows().iter() {
             let module = location
                 .outermost()
-                .filter(|&id| naming.module(id).is_some());
-            let module = module.map(|id| naming.profile.functions[id].module);
+                .filter(|&id| naming.module(id).is_some())
+                .map(|id| naming.profile.functions[id].module);
             let mapping_index = module.map_or(0, |module| {
                 *modules
                     .entry(module)

@@ -103,10 +103,11 @@ pub(super) struct Colors {
 impl Colors {
     /// Chooses hues for the modules of frames: of each the part of the picture and its own weight.
     pub fn new(profile: &Profile, parts: &IdVec<ModuleId, Part>) -> Colors {
-        let drawn = parts
+        let mut drawn: Vec<(ModuleId, Part)> = parts
             .enumerate()
-            .filter(|(id, part)| part.frames > 0 && !profile.modules[*id].name.is_empty());
-        let mut drawn: Vec<(ModuleId, Part)> = drawn.map(|(id, &part)| (id, part)).collect();
+            .filter(|(id, part)| part.frames > 0 && !profile.modules[*id].name.is_empty())
+            .map(|(id, &part)| (id, part))
+            .collect();
         let name = |id: ModuleId| (&profile.modules[id].name, &profile.modules[id].path);
         drawn.sort_by(|a, b| {
             let order = b.1.frames.cmp(&a.1.frames);
@@ -117,13 +118,13 @@ impl Colors {
         let mut hue_of = IdVec::filled(OTHERS, profile.modules.len());
         let mut next = 0;
         for &(id, _) in &modules {
-            hue_of[id] = match profile.modules[id].is_kernel() {
-                true => KERNEL,
-                false if next < HUES => {
-                    next += 1;
-                    next - 1
-                }
-                false => OTHERS,
+            hue_of[id] = if profile.modules[id].is_kernel() {
+                KERNEL
+            } else if next < HUES {
+                next += 1;
+                next - 1
+            } else {
+                OTHERS
             };
         }
         Colors {
@@ -142,9 +143,10 @@ impl Colors {
     pub fn of(&self, profile: &Profile, function: FunctionId) -> (usize, usize) {
         let function = &profile.functions[function];
         let hash = hash(&function.name);
-        match self.by_module {
-            true => (self.hue(function.module), hash % SHADES),
-            false => (hash % HUES, hash / HUES % SHADES),
+        if self.by_module {
+            (self.hue(function.module), hash % SHADES)
+        } else {
+            (hash % HUES, hash / HUES % SHADES)
         }
     }
 }

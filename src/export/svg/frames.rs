@@ -130,10 +130,12 @@ impl Frames<'_> {
         let name = self.names.of(node.function);
         let short = self.short.of(node.function);
         let is_inferred = label::is_inferred(node.inferred, node.weight());
-        let class = match is_inferred {
-            _ if self.is_mark(node) => "mark".to_owned(),
-            true => format!("i{hue}"),
-            false => class(hue, shade),
+        let class = if self.is_mark(node) {
+            "mark".to_owned()
+        } else if is_inferred {
+            format!("i{hue}")
+        } else {
+            class(hue, shade)
         };
         out.write_all(b"<g")?;
         if short != name {
@@ -185,8 +187,12 @@ impl Frames<'_> {
     /// else is in.
     fn stubs(&self, frame: &FlameFrame) -> Vec<(NodeId, Span)> {
         let nodes = &self.picture.tree.nodes;
-        let stubs = self.picture.tree.children(frame.node);
-        let stubs: Vec<NodeId> = stubs.filter(|&id| nodes.at(id).stub.is_some()).collect();
+        let stubs: Vec<NodeId> = self
+            .picture
+            .tree
+            .children(frame.node)
+            .filter(|&id| nodes.at(id).stub.is_some())
+            .collect();
         if stubs.is_empty() {
             return Vec::new();
         }

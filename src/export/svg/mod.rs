@@ -73,14 +73,20 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
     };
     let mut parts = IdVec::filled(Part::default(), profile.modules.len());
     let is_code = |function: FunctionId| profile.functions[function].kind != FunctionKind::Mark;
-    let rows = subject.selection.rows().iter();
-    let rows = rows.map(|row| (profile.paths[row.path].function, row.weight));
+    let rows = subject
+        .selection
+        .rows()
+        .iter()
+        .map(|row| (profile.paths[row.path].function, row.weight));
     for (function, weight) in rows.filter(|&(function, _)| is_code(function)) {
         let own = &mut parts[profile.functions[function].module].own;
         *own = own.saturating_add(weight);
     }
-    let drawn = picture.layout.frames.iter();
-    let drawn = drawn.map(|frame| (picture.tree.nodes.at(frame.node).function, frame.weight));
+    let drawn = picture
+        .layout
+        .frames
+        .iter()
+        .map(|frame| (picture.tree.nodes.at(frame.node).function, frame.weight));
     for (function, weight) in drawn.filter(|&(function, _)| is_code(function)) {
         let frames = &mut parts[profile.functions[function].module].frames;
         *frames = frames.saturating_add(weight);
@@ -170,8 +176,9 @@ fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
         )),
     });
     let frames = picture.layout.frames.iter();
-    let cut = frames.map(|frame| picture.tree.nodes.at(frame.node).cut);
-    let cut = cut.fold(0, u64::saturating_add);
+    let cut = frames
+        .map(|frame| picture.tree.nodes.at(frame.node).cut)
+        .fold(0, u64::saturating_add);
     if let Some(depth) = picture.depth.filter(|_| cut > 0) {
         let share = number::percent(cut, picture.layout.total, 2);
         lines.push(format!(
@@ -198,8 +205,10 @@ fn styles(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     }
     out.write_all(b".mark { fill: url(#hatch-mark); }\n</style>\n<defs>\n")?;
     let light = [0xdd; 3];
-    let named = palette.iter().enumerate();
-    let named = named.map(|(hue, &color)| (format!("hatch{hue}"), color, "M0 8L8 0"));
+    let named = palette
+        .iter()
+        .enumerate()
+        .map(|(hue, &color)| (format!("hatch{hue}"), color, "M0 8L8 0"));
     let mark = ("hatch-mark".to_owned(), light, "M0 0L8 8M0 8L8 0");
     for (id, color, lines) in named.chain([mark]) {
         let color = colors::shade(color, 0);

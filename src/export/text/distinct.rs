@@ -21,8 +21,7 @@ pub(super) fn fitted(texts: &[(&str, usize)]) -> Vec<String> {
     let names: Vec<Vec<(&str, usize)>> = (texts.iter())
         .map(|&(text, room)| names_of(text, room).collect())
         .collect();
-    let shown = fitted_names(&names.concat());
-    let mut shown = shown.into_iter();
+    let mut shown = fitted_names(&names.concat()).into_iter();
     let of_text = |names: &Vec<_>| {
         let shown: Vec<Cow<'_, str>> = shown.by_ref().take(names.len()).collect();
         shown.join(ARROW)
@@ -45,8 +44,8 @@ fn fitted_names<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
             let first = all.next().unwrap_or_default();
             let shared = all
                 .filter(|text| *text != first)
-                .map(|text| common_prefix(first, text));
-            let shared = shared.min();
+                .map(|text| common_prefix(first, text))
+                .min();
             for place in places {
                 let (text, room) = texts[place];
                 shown[place] = match shared {
@@ -118,9 +117,10 @@ fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
             out.push(GAP);
         }
         // What earlier parts left over is for the last.
-        let room = match number == places.len() {
-            true => room.saturating_sub(display_width(&out) + 1).max(LEAST),
-            false => each,
+        let room = if number == places.len() {
+            room.saturating_sub(display_width(&out) + 1).max(LEAST)
+        } else {
+            each
         };
         let rest = &text[from.min(text.len())..];
         if display_width(rest) <= room + 1 {
@@ -147,10 +147,10 @@ mod tests {
             )
         };
         let functions = ["partition", "linear_insert"];
-        let names = functions
+        let names: Vec<String> = functions
             .iter()
-            .flat_map(|it| ["int", "long", "double"].map(|of| name(it, of)));
-        let names: Vec<String> = names.collect();
+            .flat_map(|it| ["int", "long", "double"].map(|of| name(it, of)))
+            .collect();
         for room in [28, 33, 50, 70] {
             let texts: Vec<(&str, usize)> = names.iter().map(|name| (&**name, room)).collect();
             let shown = fitted(&texts);

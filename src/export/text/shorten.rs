@@ -40,8 +40,9 @@ pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
     if display_width(text) <= width {
         return Cow::Borrowed(text);
     }
-    let names = names_of(text, width).map(|(name, room)| shortened(name, room));
-    let names: Vec<Cow<'_, str>> = names.collect();
+    let names: Vec<Cow<'_, str>> = names_of(text, width)
+        .map(|(name, room)| shortened(name, room))
+        .collect();
     Cow::Owned(names.join(ARROW))
 }
 
@@ -64,8 +65,9 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
     }
     // What stands behind the callee says more than the ends of the names.
     let remark = display_width(split_remark(callee).1);
-    let remark = Some(remark).filter(|remark| room >= remark + 2 * MIN_MARKED);
-    let remark = remark.unwrap_or(0);
+    let remark = Some(remark)
+        .filter(|remark| room >= remark + 2 * MIN_MARKED)
+        .unwrap_or(0);
     let half = (room - remark) / 2;
     // What a short name leaves over is for the longer one.
     let first = lengths[0].min(half.max(room.saturating_sub(lengths[1])));
@@ -203,9 +205,10 @@ fn without_arguments(segment: &str) -> Cow<'_, str> {
         let length = inside[start..].find(is_end).unwrap_or(inside.len() - start);
         let name = inside[..start + length].trim_start_matches(['&', ' ']);
         let mark = if inside.starts_with(name) { "" } else { "…" };
-        return match segment.ends_with('>') && !name.is_empty() {
-            true => Cow::Owned(format!("<{mark}{name}{GAP}>")),
-            false => Cow::Borrowed(segment),
+        return if segment.ends_with('>') && !name.is_empty() {
+            Cow::Owned(format!("<{mark}{name}{GAP}>"))
+        } else {
+            Cow::Borrowed(segment)
         };
     }
     if !segment.contains(['<', '(']) || segment.starts_with("operator") {

@@ -92,8 +92,9 @@ impl<'t> Sheet<'t> {
         self.named().flat_map(move |place| {
             self.rows.iter().map(move |row| {
                 let piece = &row[place];
-                let room = self.widths[place].saturating_sub(display_width(piece.guide));
-                let room = room.max(MIN_NAME.min(display_width(&piece.text)));
+                let room = self.widths[place]
+                    .saturating_sub(display_width(piece.guide))
+                    .max(MIN_NAME.min(display_width(&piece.text)));
                 (&*piece.text, room)
             })
         })

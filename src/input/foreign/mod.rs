@@ -6,6 +6,8 @@
 #[cfg(feature = "import")]
 pub(super) mod pprof;
 #[cfg(feature = "import")]
+mod scale;
+#[cfg(feature = "import")]
 pub(super) mod speedscope;
 
 #[cfg(not(feature = "import"))]

@@ -13,8 +13,9 @@ use crate::base::{BuildId, WeightSum, utf8};
 use crate::pprof::{Location, Profile as File, Sample};
 use crate::profile::{EventId, FunctionId, Line, ModuleId, Profile, ThreadId};
 
+use super::scale::Scale;
 use crate::input::Reason;
-use crate::input::stacks::{Frame, Scale, StackBuilder};
+use crate::input::stacks::{Frame, StackBuilder};
 
 /// The largest profile that is read, decompressed.
 const MAX_SIZE: u64 = 1 << 29;
@@ -158,8 +159,8 @@ impl<'a> Reader<'a> {
         let count = named
             .iter()
             .find(|named| is_count(named))
-            .map(|named| named.0);
-        let count = count.filter(|_| named.len() > 1);
+            .map(|named| named.0)
+            .filter(|_| named.len() > 1);
         named.retain(|(place, ..)| Some(*place) != count);
         let default = self.text(self.file.default_sample_type);
         named.sort_by_key(|(place, kind, _)| (*kind != default, *place));
@@ -225,9 +226,10 @@ impl<'a> Reader<'a> {
         let home = self.homes.get(&location.mapping_id).cloned();
         let (module, path) = home.unwrap_or((self.nowhere, String::new()));
         if location.line.is_empty() {
-            let what = match path.is_empty() {
-                true => format!("{:#x}", location.address),
-                false => format!("{path} {:#x}", location.address),
+            let what = if path.is_empty() {
+                format!("{:#x}", location.address)
+            } else {
+                format!("{path} {:#x}", location.address)
             };
             stack.push(Frame::of(self.stacks.unnamed(&what, module)));
         }
@@ -245,8 +247,10 @@ impl<'a> Reader<'a> {
                     made
                 }
             };
-            let number = u32::try_from(line.line).ok().filter(|&number| number > 0);
-            let number = number.filter(|_| !file.is_empty());
+            let number = u32::try_from(line.line)
+                .ok()
+                .filter(|&number| number > 0)
+                .filter(|_| !file.is_empty());
             stack.push(Frame {
                 line: number.map(|number| self.stacks.line(&file, number)),
                 inlined: depth + 1 < location.line.len(),
@@ -268,8 +272,9 @@ impl<'a> Reader<'a> {
         };
         let linkage = self.text(function.system_name);
         let linkage = Some(&*linkage).filter(|linkage| !linkage.is_empty() && *linkage != name);
-        let line = u32::try_from(function.start_line).ok();
-        let line = line.filter(|&line| line > 0 && !file.is_empty());
+        let line = u32::try_from(function.start_line)
+            .ok()
+            .filter(|&line| line > 0 && !file.is_empty());
         let declared_at = line.map(|line| Line {
             file: file.to_owned(),
             line,

@@ -14,8 +14,9 @@ use serde::Deserialize;
 use crate::base::{Event, Unit, WeightSum};
 use crate::profile::{Profile, ThreadId};
 
+use super::scale::Scale;
 use crate::input::Reason;
-use crate::input::stacks::{Frame, Scale, StackBuilder};
+use crate::input::stacks::{Frame, StackBuilder};
 
 /// The largest file that is read.
 const MAX_SIZE: u64 = 1 << 29;
@@ -98,9 +99,10 @@ struct Turn {
 pub(in crate::input) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > MAX_SIZE {
-        true => Err(Reason::Unknown),
-        false => Ok(bytes),
+    if bytes.len() as u64 > MAX_SIZE {
+        Err(Reason::Unknown)
+    } else {
+        Ok(bytes)
     }
 }
 
@@ -203,6 +205,7 @@ fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
     let missing = places(|more| &more.frames_missing);
     let mut stack: Vec<Frame> = Vec::new();
     for (number, (sample, weight)) in samples.iter().zip(weights).enumerate() {
+        // Integers first: a float has 53 bits.
         let whole = weight.as_u64().and_then(|weight| scale.whole(weight));
         let weight = whole.or_else(|| scale.nearest(weight.as_f64()?));
         stack.clear();
@@ -222,6 +225,7 @@ fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
         match weight {
             Some(0) if stated.is_none_or(|&count| count == 0) => {}
             Some(weight) if stack.len() == sample.len() => {
+                // Without a unit, the weight is the number of samples.
                 let count = if unit == "none" { weight } else { 1 };
                 let count = stated.copied().unwrap_or(count);
                 stacks.sample(event, thread, &stack, WeightSum::equal(weight, count));

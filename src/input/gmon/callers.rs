@@ -108,8 +108,12 @@ impl CallPlaces {
             return CallPlaces::Start;
         }
         let size: u64 = if program.is_wide() { 16 } else { 8 };
-        let low = gmon.histograms.first().map(|first| first.low);
-        let low = low.or(arcs.first().map(|arc| arc.from)).unwrap_or(0);
+        let low = gmon
+            .histograms
+            .first()
+            .map(|first| first.low)
+            .or(arcs.first().map(|arc| arc.from))
+            .unwrap_or(0);
         let is_first = |arc: &ArcCount| arc.from.wrapping_sub(low).is_multiple_of(size);
         if arcs.iter().all(is_first) {
             CallPlaces::Bucket(size)
@@ -154,8 +158,9 @@ impl ProgramCode<'_> {
     /// returns to. Where that call is the last thing in it, this is the start of the next function.
     fn callee(&mut self, place: u64, places: CallPlaces) -> Option<usize> {
         let index = self.index(place);
-        let is_start = index.and_then(|index| self.symbol(index));
-        let is_start = is_start.is_none_or(|function| function.start.0 == place);
+        let is_start = index
+            .and_then(|index| self.symbol(index))
+            .is_none_or(|function| function.start.0 == place);
         let before = place.checked_sub(1).and_then(|last| self.index(last));
         let Some(before) = before.filter(|_| is_start && places != CallPlaces::Start) else {
             return index;

@@ -37,8 +37,10 @@ fn arrange(gmon: &Gmon, shape: Shape, caveats: Caveats) -> Contents {
         .flat_map(|histogram| &histogram.ticks);
     let samples = ticks.fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
     let rate = f64::from(gmon.rate.unwrap_or(1));
-    let calls = gmon.arcs.iter();
-    let calls = calls.fold(0u64, |sum, arc| sum.saturating_add(arc.count));
+    let calls = gmon
+        .arcs
+        .iter()
+        .fold(0u64, |sum, arc| sum.saturating_add(arc.count));
     let buckets: usize = gmon
         .histograms
         .iter()

@@ -11,8 +11,11 @@ use super::Symbol;
 pub(super) fn of_cycle(symbols: &[Symbol], calls: &[(usize, usize, u64)]) -> Option<usize> {
     let is_main = |symbol: &Symbol| symbol.name.as_deref() == Some("main");
     let main = symbols.iter().position(is_main)?;
-    let made = calls.iter().filter(|call| call.2 > 0 && call.0 != call.1);
-    let made: Vec<(usize, usize)> = made.map(|&(from, to, _)| (from, to)).collect();
+    let made: Vec<(usize, usize)> = calls
+        .iter()
+        .filter(|call| call.2 > 0 && call.0 != call.1)
+        .map(|&(from, to, _)| (from, to))
+        .collect();
     let callers = reached(
         symbols.len(),
         main,

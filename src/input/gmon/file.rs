@@ -282,6 +282,7 @@ impl Gmon {
             });
         };
         let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+        // The stated size includes the header.
         let Some(bytes) = bytes.checked_sub(cursor.at) else {
             return Err(Reason::Gmon {
                 problem: format!("its histogram has size {size}, less than its header"),
@@ -330,8 +331,10 @@ impl Gmon {
         let place = self
             .histograms
             .partition_point(|known| known.high <= read.low);
-        let met = self.histograms.get_mut(place);
-        let met = met.filter(|known| known.low < read.high);
+        let met = self
+            .histograms
+            .get_mut(place)
+            .filter(|known| known.low < read.high);
         if let Some(known) = met {
             if (known.low, known.high) != (read.low, read.high) {
                 return Err("that overlaps another one");

@@ -12,8 +12,9 @@ pub(super) fn function_at(program: &Binary, address: u64) -> Option<usize> {
             .binary_search_by_key(&function.start, |f| f.start)
             .ok();
     }
-    let before = functions.partition_point(|f| f.start.0 <= address);
-    let before = before.checked_sub(1)?;
+    let before = functions
+        .partition_point(|f| f.start.0 <= address)
+        .checked_sub(1)?;
     let start = functions.get(before)?.start;
     let length = address.checked_sub(start.0)?.checked_add(1)?;
     let code = program.code().ok()?;

@@ -48,8 +48,10 @@ pub(in crate::input) fn counts(
     let mut caveats = Caveats::default();
     let gmon = sum(files, binary, &mut caveats)?;
     let counted = symbols::count(&gmon, binary, &mut caveats);
-    let of_module = profile.functions.enumerate();
-    let of_module = of_module.filter(|(_, f)| f.module == module && f.kind != FunctionKind::Mark);
+    let of_module = profile
+        .functions
+        .enumerate()
+        .filter(|(_, f)| f.module == module && f.kind != FunctionKind::Mark);
     let mut known: FxHashMap<u64, FunctionId> = FxHashMap::default();
     for (id, function) in of_module {
         if let Some(address) = function.address {
@@ -60,6 +62,7 @@ pub(in crate::input) fn counts(
     let mut id = |profile: &mut Profile, place: usize| {
         *of_place.entry(place).or_insert_with(|| {
             let symbol = &counted.symbols[place];
+            // A function that was called and never sampled is not in the profile yet.
             *known
                 .entry(symbol.start.0)
                 .or_insert_with(|| profile.functions.push(function(symbol, module)))

@@ -136,8 +136,10 @@ fn read_by(
     let program = finder.open_named(path).map_err(Error::of(path))?;
     let mut caveats = Caveats::default();
     let gmon = sum(files, &program, &mut caveats)?;
-    let of_gprof = (reading == Reading::Gprof).then(|| program.gprof_symbols());
-    let of_gprof = of_gprof.transpose().map_err(Error::of(path))?;
+    let of_gprof = (reading == Reading::Gprof)
+        .then(|| program.gprof_symbols())
+        .transpose()
+        .map_err(Error::of(path))?;
     let counted = match &of_gprof {
         Some(functions) => classic::count(&gmon, functions, &mut caveats),
         None => symbols::count(&gmon, &program, &mut caveats),
@@ -290,8 +292,7 @@ fn add_code(
         inlines: false,
         ..symbolize::Options::default()
     };
-    let code = symbolize::programs(vec![program], &options);
-    let code = code.map_err(|error| error.reason)?;
+    let code = symbolize::programs(vec![program], &options).map_err(|error| error.reason)?;
     let of = |id: FunctionId| at(Svma(code.functions[id].address?));
     let calls = code.code.calls().iter().filter_map(|call| {
         let (from, to) = (of(call.from)?, of(call.to)?);

@@ -73,8 +73,9 @@ pub(super) fn of(
             }
             let (low, high) = (end(bucket), end(bucket + 1));
             let first = extents.partition_point(|extent| extent.end <= low);
-            let inside = extents[first..].iter();
-            let inside = inside.take_while(|extent| extent.start < high);
+            let inside = extents[first..]
+                .iter()
+                .take_while(|extent| extent.start < high);
             let overlaps = inside.filter_map(|extent| {
                 let overlap = high.min(extent.end).checked_sub(low.max(extent.start))?;
                 (overlap > 0).then_some((extent.function, overlap))

@@ -39,8 +39,11 @@ pub(super) fn count(gmon: &Gmon, program: &Binary, caveats: &mut Caveats) -> Cou
 /// next belongs to the next, as in gprof.
 fn extents(program: &Binary) -> Vec<Extent> {
     let stretches = program.stretches();
-    let next = stretches.iter().skip(1).map(|next| next.start.0 / 2);
-    let next = next.chain([u64::MAX]);
+    let next = stretches
+        .iter()
+        .skip(1)
+        .map(|next| next.start.0 / 2)
+        .chain([u64::MAX]);
     let extents = stretches.iter().zip(next).map(|(stretch, next)| Extent {
         start: stretch.start.0 / 2,
         end: stretch.end.0.div_ceil(2).min(next),

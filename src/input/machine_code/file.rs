@@ -33,8 +33,8 @@ pub(super) fn listing(
     let binary = finder.find(path(), build_id).map_err(unusable)?;
     let symbols = symbols(&binary, addresses);
     let code = binary.code().map_err(unusable)?;
-    let disassembler = Disassembler::new(code.machine, syntax);
-    let disassembler = disassembler.ok_or_else(|| CodeError::Machine { path: path() })?;
+    let disassembler = Disassembler::new(code.machine, syntax)
+        .ok_or_else(|| CodeError::Machine { path: path() })?;
     let read = read(&binary, &code, &symbols, disassembler);
     let (instructions, is_cut) = read.map_err(unusable)?;
     if instructions.is_empty() {
@@ -47,8 +47,7 @@ pub(super) fn listing(
         ..Listing::default()
     };
     let counted = profile.counts.as_ref();
-    let calls = Calls::of(&binary, &symbols);
-    let calls = calls.map_err(unusable)?;
+    let calls = Calls::of(&binary, &symbols).map_err(unusable)?;
     let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
     for found in instructions {
         // A jump within the listing is an arrow, unless it is a call of a listed function, by itself or
@@ -106,8 +105,10 @@ fn read(
     symbols: &[usize],
     mut disassembler: Disassembler,
 ) -> Result<(Vec<Disassembled>, bool), binary::Error> {
-    let stretches = symbols.iter().flat_map(|&place| binary.stretches_of(place));
-    let mut stretches: Vec<_> = stretches.collect();
+    let mut stretches: Vec<_> = symbols
+        .iter()
+        .flat_map(|&place| binary.stretches_of(place))
+        .collect();
     stretches.sort_unstable_by_key(|stretch| stretch.start);
     let (mut instructions, mut buffer) = (Vec::new(), Vec::new());
     for stretch in stretches {

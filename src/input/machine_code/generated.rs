@@ -20,10 +20,12 @@ pub(super) fn listing(
     };
     let code = finder.jit_code(path).map_err(unusable)?;
     let machine = || CodeError::Machine { path: own() };
-    let disassembler = Disassembler::new(code.machine().ok_or_else(machine)?, syntax);
-    let mut disassembler = disassembler.ok_or_else(machine)?;
-    let pieces = places.iter().filter_map(|&place| code.piece(place));
-    let mut pieces: Vec<JitPiece> = pieces.collect();
+    let mut disassembler =
+        Disassembler::new(code.machine().ok_or_else(machine)?, syntax).ok_or_else(machine)?;
+    let mut pieces: Vec<JitPiece> = places
+        .iter()
+        .filter_map(|&place| code.piece(place))
+        .collect();
     pieces.sort_unstable_by_key(|piece| piece.place);
     pieces.dedup();
     let mut listing = Listing {
@@ -40,6 +42,8 @@ pub(super) fn listing(
     if listing.instructions.is_empty() {
         return Err(CodeError::NoCode { path: own() });
     }
+    // By id, which is cheap, to drop repetitions; then by name, as ids depend on the order in the
+    // file.
     listing.lines.sort_unstable();
     listing.lines.dedup();
     let names = &listing.names;

@@ -27,13 +27,12 @@ pub(super) fn listing(
     };
     let symbols = Kallsyms::read(Path::new(SYMBOLS)).map_err(file)?;
     let text = symbols.text().ok_or(CodeError::OtherKernel)?;
-    let code = KernelCode::running(finder, text);
-    let code = code.map_err(|source| CodeError::Kernel { source })?;
+    let code = KernelCode::running(finder, text).map_err(|source| CodeError::Kernel { source })?;
     let machine = || CodeError::Machine {
         path: binary::KERNEL_MEMORY.to_owned(),
     };
-    let disassembler = Disassembler::new(code.machine().ok_or_else(machine)?, syntax);
-    let mut disassembler = disassembler.ok_or_else(machine)?;
+    let mut disassembler =
+        Disassembler::new(code.machine().ok_or_else(machine)?, syntax).ok_or_else(machine)?;
     let mut functions: Vec<KernelFunction> = (addresses.iter())
         .filter_map(|&address| symbols.at(Avma(address)))
         .collect();
@@ -61,6 +60,7 @@ pub(super) fn listing(
     let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
     for found in instructions {
         let branch = found.branch;
+        // A call is not drawn as a jump even if it stays in the listing.
         let is_call = found.text.starts_with("call");
         let jump = branch.filter(|to| listed.contains(&to.0) && !is_call);
         let mut instruction = plain(found);

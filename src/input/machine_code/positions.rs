@@ -69,16 +69,18 @@ fn add_lines(listing: &mut Listing, lines: &Lines, stated: &impl Fn(u64) -> Svma
         let Some((file, line)) = line_of(innermost) else {
             continue;
         };
-        let inlined = innermost.function.as_deref();
-        let inlined = inlined.filter(|_| frames.len() > 1 && is_inlined(innermost));
-        let inlined = inlined.map(|name| match inlined_names.get(name) {
-            Some(&known) => known,
-            None => {
-                let known = names.intern(&demangle(name));
-                inlined_names.insert(name.to_owned(), known);
-                known
-            }
-        });
+        let inlined = innermost
+            .function
+            .as_deref()
+            .filter(|_| frames.len() > 1 && is_inlined(innermost))
+            .map(|name| match inlined_names.get(name) {
+                Some(&known) => known,
+                None => {
+                    let known = names.intern(&demangle(name));
+                    inlined_names.insert(name.to_owned(), known);
+                    known
+                }
+            });
         let position = Position {
             file,
             line,

@@ -352,8 +352,9 @@ fn text<'a>(c: &mut Cursor<'a>) -> Result<&'a [u8], Flaw> {
 /// The length of a list, which is taken from what is left for all lists.
 fn taken(c: &mut Cursor<'_>, left: &mut usize) -> Result<usize, Flaw> {
     let length = number(c)?;
-    let rest = usize::try_from(length).ok();
-    let rest = rest.and_then(|length| left.checked_sub(length));
+    let rest = usize::try_from(length)
+        .ok()
+        .and_then(|length| left.checked_sub(length));
     *left = rest.ok_or_else(|| refused("the number of counted calls", length))?;
     Ok(length as usize)
 }
@@ -415,17 +416,17 @@ mod tests {
         let site = (
             (any::<u64>(), any::<u64>(), callee, any::<Option<u64>>()),
             any::<[bool; 4]>(),
-        );
-        let site = site.prop_map(|((at, caller, callee, calls), flags)| CountedSite {
-            at,
-            caller,
-            callee,
-            calls,
-            is_tail: flags[0],
-            saves_flags: flags[1],
-            is_least: flags[2],
-            is_part: flags[3],
-        });
+        )
+            .prop_map(|((at, caller, callee, calls), flags)| CountedSite {
+                at,
+                caller,
+                callee,
+                calls,
+                is_tail: flags[0],
+                saves_flags: flags[1],
+                is_least: flags[2],
+                is_part: flags[3],
+            });
         let image = (
             any::<Vec<u8>>(),
             any::<[u8; 20]>(),
@@ -433,19 +434,19 @@ mod tests {
             vec("[a-z]{0,9}", 0..3),
             any::<Vec<u64>>(),
             vec(site, 0..20),
-        );
-        let image = image.prop_map(
-            |(path, id, [stubs, stubs_at, bias], imports, open, sites)| CountedImage {
-                stubs_at,
-                open,
-                path,
-                build_id: BuildId::new(&id),
-                stubs,
-                bias,
-                imports,
-                sites,
-            },
-        );
+        )
+            .prop_map(
+                |(path, id, [stubs, stubs_at, bias], imports, open, sites)| CountedImage {
+                    stubs_at,
+                    open,
+                    path,
+                    build_id: BuildId::new(&id),
+                    stubs,
+                    bias,
+                    imports,
+                    sites,
+                },
+            );
         let agent = any::<[u64; 3]>().prop_map(|[at, on_loads, on_execs]| CountedAgent {
             at,
             on_loads,

@@ -22,14 +22,15 @@ impl Job {
     pub(super) fn read(mut c: Cursor<'_>) -> Result<Vec<Job>, Flaw> {
         let count = c.u32("the number of jobs")?;
         // Each takes 16 bytes and more: a count beyond that ends in an error.
-        let jobs = (0..count).map(|_| {
-            Ok(Job {
-                time: c.u64("the time of a job")?,
-                pid: c.i32("the process of a job")?,
-                name: c.header_string("the name of a job")?,
+        let mut jobs = (0..count)
+            .map(|_| {
+                Ok(Job {
+                    time: c.u64("the time of a job")?,
+                    pid: c.i32("the process of a job")?,
+                    name: c.header_string("the name of a job")?,
+                })
             })
-        });
-        let mut jobs = jobs.collect::<Result<Vec<_>, Flaw>>()?;
+            .collect::<Result<Vec<_>, Flaw>>()?;
         jobs.sort_by_key(|job| (job.time, job.pid));
         Ok(jobs)
     }

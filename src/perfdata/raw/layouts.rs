@@ -22,10 +22,14 @@ pub(crate) struct Layouts {
 impl Layouts {
     /// The layouts of the records of these events.
     pub(crate) fn new(events: &[WriterEvent]) -> Layouts {
-        let offsets = events.iter().map(|event| Offsets::new(&event.settings()));
-        let offsets: Vec<Offsets> = offsets.collect();
-        let shared = offsets.iter().copied();
-        let shared = shared.reduce(|one, other| one.shared_with(&other));
+        let offsets: Vec<Offsets> = events
+            .iter()
+            .map(|event| Offsets::new(&event.settings()))
+            .collect();
+        let shared = offsets
+            .iter()
+            .copied()
+            .reduce(|one, other| one.shared_with(&other));
         let mut ids = FxHashMap::default();
         for (index, event) in events.iter().enumerate() {
             ids.extend(event.ids.iter().map(|&id| (id, index)));

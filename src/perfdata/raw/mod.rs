@@ -12,16 +12,17 @@
 //! The offsets come from the attrs and nowhere else ([`Offsets`]); the reader uses the same ones.
 //! Records are bytes from outside: a field that is not inside its record is `None`.
 
+mod counters;
 mod layouts;
-pub(super) mod offsets;
 #[cfg(test)]
 pub(crate) mod oracle;
 pub(crate) mod trimmed;
 
 use linux_perf_event_reader::{Endianness, RecordType, constants};
 
+pub(crate) use super::offsets::{Field, Offsets};
+pub(crate) use counters::Counter;
 pub(crate) use layouts::Layouts;
-pub(crate) use offsets::{Counter, Field, Offsets};
 
 use super::record::{Body, parse_fields};
 use super::split::{self, HEADER_SIZE};

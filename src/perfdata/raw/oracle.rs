@@ -175,8 +175,9 @@ pub(crate) fn check(attr_bytes: &[u8], values: &Values) {
         };
         let common = common.unwrap();
         let seen = |field| record.field(field, &offsets);
-        let task = seen(Field::Task).map(halves);
-        let task = task.map(|(pid, tid)| (pid as i32, tid as i32));
+        let task = seen(Field::Task)
+            .map(halves)
+            .map(|(pid, tid)| (pid as i32, tid as i32));
         assert_eq!(task, common.pid.zip(common.tid));
         assert_eq!(record.tid(&offsets), common.tid);
         assert_eq!(record.time(&offsets), common.timestamp);

@@ -30,8 +30,11 @@
 //! The order is that of `perf_output_sample` in the kernel, which is not that of the bits.
 
 mod carried;
+#[cfg(feature = "record")]
+mod mover;
 
-pub(crate) use carried::Mover;
+#[cfg(feature = "record")]
+pub(crate) use mover::Mover;
 
 use linux_perf_event_reader::SampleFormat;
 
@@ -117,8 +120,11 @@ impl ReadValues<'_> {
     pub fn counters(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let words = self.words.iter();
         let values = words.clone().step_by(self.stride);
-        let ids = words.skip(1).step_by(self.stride);
-        let ids = ids.map(Some).chain(std::iter::repeat(None));
+        let ids = words
+            .skip(1)
+            .step_by(self.stride)
+            .map(Some)
+            .chain(std::iter::repeat(None));
         values.zip(ids).map(|(value, id)| {
             let id = if self.has_id { id } else { None };
             (id, value)

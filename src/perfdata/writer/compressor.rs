@@ -79,8 +79,10 @@ impl Compressor {
             loop {
                 let mut output = OutBuffer::around(&mut self.record[HEADER_SIZE..]);
                 let flush = ZSTD_EndDirective::ZSTD_e_flush;
-                let left = self.stream.compress_stream2(&mut output, &mut input, flush);
-                let left = left.map_err(refused)?;
+                let left = self
+                    .stream
+                    .compress_stream2(&mut output, &mut input, flush)
+                    .map_err(refused)?;
                 let size = HEADER_SIZE + output.pos();
                 if size > HEADER_SIZE {
                     self.record[..4].copy_from_slice(&COMPRESSED.to_ne_bytes());

@@ -160,9 +160,10 @@ impl<'a> Frames<'a> {
             let around = self.paths.rows()[id];
             if around.function == row {
                 // What was recorded of a row is not inferred.
-                return match around.inferred && !frame.inferred {
-                    true => self.paths.id_of(path(around.caller, around)),
-                    false => id,
+                return if around.inferred && !frame.inferred {
+                    self.paths.id_of(path(around.caller, around))
+                } else {
+                    id
                 };
             }
         }

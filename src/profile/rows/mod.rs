@@ -174,6 +174,12 @@ fn regroup(
     rows: &mut impl Regroup,
 ) -> (Vec<Sample>, Selection) {
     let by_event = kind == RowKind::Event;
+    // Samples before selections: the first sample of a row decides which row comes first.
+    let samples = regrouped_samples(profile, by_event, rows);
+    (samples, regrouped_selection(of, by_event, rows))
+}
+
+fn regrouped_samples(profile: &Profile, by_event: bool, rows: &mut impl Regroup) -> Vec<Sample> {
     let mut all: CollectedSamples<(EventId, ThreadId, PathId)> = CollectedSamples::default();
     let place = |at: usize| profile.places.as_ref()?.of_sample(at);
     for (at, sample) in profile.samples.iter().enumerate() {
@@ -187,9 +193,10 @@ fn regroup(
         } else {
             sample.event
         };
-        let (weight, squares) = match by_event {
-            true => (sample.count, u128::from(sample.count)),
-            false => (sample.weight, sample.squares),
+        let (weight, squares) = if by_event {
+            (sample.count, u128::from(sample.count))
+        } else {
+            (sample.weight, sample.squares)
         };
         let count = sample.count;
         all.add(
@@ -201,16 +208,25 @@ fn regroup(
             },
         );
     }
-    let samples = all.into_rows().into_iter();
-    let samples = samples.map(|((event, thread, path), sum)| Sample {
-        event,
-        thread,
-        path,
-        line: None,
-        weight: sum.weight,
-        count: sum.count,
-        squares: sum.squares,
-    });
+    all.into_rows()
+        .into_iter()
+        .map(|((event, thread, path), sum)| Sample {
+            event,
+            thread,
+            path,
+            line: None,
+            weight: sum.weight,
+            count: sum.count,
+            squares: sum.squares,
+        })
+        .collect()
+}
+
+fn regrouped_selection(
+    of: &[(EventId, Selection)],
+    by_event: bool,
+    rows: &mut impl Regroup,
+) -> Selection {
     let mut selected: CollectedSamples<(ThreadId, PathId)> = CollectedSamples::default();
     let mut selection = match of.first() {
         Some((_, first)) if !by_event => Selection {
@@ -227,9 +243,10 @@ fn regroup(
     for (event, one) in of {
         for row in one.rows() {
             let path = rows.path(*event, row.thread, (row.place, row.path, row.line));
-            let (weight, squares) = match by_event {
-                true => (row.samples, u128::from(row.samples)),
-                false => (row.weight, row.squares),
+            let (weight, squares) = if by_event {
+                (row.samples, u128::from(row.samples))
+            } else {
+                (row.weight, row.squares)
             };
             let sum = WeightSum {
                 weight,
@@ -242,18 +259,20 @@ fn regroup(
             selection.squares = selection.squares.saturating_add(squares);
         }
     }
-    let rows = selected.into_rows().into_iter();
-    let rows = rows.map(|((thread, path), sum)| SelectedRow {
-        path,
-        thread,
-        line: None,
-        place: None,
-        weight: sum.weight,
-        samples: sum.count,
-        squares: sum.squares,
-    });
-    selection.rows = rows.collect();
-    (samples.collect(), selection)
+    selection.rows = selected
+        .into_rows()
+        .into_iter()
+        .map(|((thread, path), sum)| SelectedRow {
+            path,
+            thread,
+            line: None,
+            place: None,
+            weight: sum.weight,
+            samples: sum.count,
+            squares: sum.squares,
+        })
+        .collect();
+    selection
 }
 
 /// The event of samples of any event.

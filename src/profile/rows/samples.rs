@@ -69,8 +69,11 @@ pub(super) fn regrouped(
     };
     let of_event = match kind {
         RowKind::Event => {
-            let events = profile.events.iter();
-            let events: Vec<FunctionId> = events.map(|event| rows.add(&event.name)).collect();
+            let events: Vec<FunctionId> = profile
+                .events
+                .iter()
+                .map(|event| rows.add(&event.name))
+                .collect();
             events.into()
         }
         _ => IdVec::default(),

@@ -70,9 +70,10 @@ pub enum Stacks {
 impl Stacks {
     /// The best stacks that frame pointers make: with the top of the stack where kernels copy it.
     pub fn frame_pointers() -> Stacks {
-        match Stacks::can_copy() {
-            true => Stacks::Joined(CopySize::TOP),
-            false => Stacks::FramePointers,
+        if Stacks::can_copy() {
+            Stacks::Joined(CopySize::TOP)
+        } else {
+            Stacks::FramePointers
         }
     }
 
@@ -184,8 +185,10 @@ impl FromStr for CopySize {
 
     /// Reads a number of bytes; it is rounded up to a multiple of 8.
     fn from_str(text: &str) -> Result<CopySize, NoCopySize> {
-        let bytes = text.parse::<u32>().ok();
-        let bytes = bytes.filter(|bytes| (1..=CopySize::MAX).contains(bytes));
+        let bytes = text
+            .parse::<u32>()
+            .ok()
+            .filter(|bytes| (1..=CopySize::MAX).contains(bytes));
         let refuse = || NoCopySize {
             given: format!("{text:?}"),
         };

@@ -264,8 +264,10 @@ fn check_earlier(target: &Path, part: &File) -> Result<(), Error> {
 /// Whether this process has [`CAP_FOWNER`].
 fn may_act_as_owner() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
     // Where it cannot be known, the attempt will tell.
     effective.is_none_or(|bits| bits >> CAP_FOWNER & 1 == 1)
 }

@@ -32,8 +32,7 @@ impl GroupValues {
         let Some((event, offsets)) = layouts.event(sample) else {
             return;
         };
-        let counters = sample.counters(offsets);
-        let mut counters = counters.peekable();
+        let mut counters = sample.counters(offsets).peekable();
         if counters.peek().is_some() {
             let thread = self.thread(event, sample, layouts);
             self.values

@@ -117,8 +117,9 @@ impl Opening<'_> {
             let leaders = wanted.leader.and_then(|leader| events.get(leader));
             let mut fds = Vec::with_capacity(self.processors.len());
             for (at, &processor) in self.processors.iter().enumerate() {
-                let leader = leaders.and_then(|fds: &Vec<OwnedFd>| fds.get(at));
-                let leader = leader.map(AsFd::as_fd);
+                let leader = leaders
+                    .and_then(|fds: &Vec<OwnedFd>| fds.get(at))
+                    .map(AsFd::as_fd);
                 let fd = kernel::open_event(&wanted.attr, who, processor as i32, leader)
                     .map_err(|error| Refusal::Event(index, tid, error))?;
                 // The buffer of this processor belongs to its first event.

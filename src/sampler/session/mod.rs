@@ -283,8 +283,9 @@ impl Session {
             return None;
         }
         let rows = self.rows.iter();
-        let counts = rows.flat_map(|row| self.specs.iter().zip(&row.events));
-        let counts = counts.flat_map(|(event, fds)| fds.iter().map(move |fd| (event, fd)));
+        let counts = rows
+            .flat_map(|row| self.specs.iter().zip(&row.events))
+            .flat_map(|(event, fds)| fds.iter().map(move |fd| (event, fd)));
         Some(counts.map(|(event, fd)| self.lost_by(event, fd)).sum())
     }
 

@@ -66,8 +66,11 @@ impl Session {
         if options.off_cpu || by_occurrence {
             usual = off_cpu::ring_bytes(usual, ring_bytes_max(processors.len()));
         }
-        let wanted_pages = options.ring_pages.unwrap_or(usual / page).max(1);
-        let wanted_pages = wanted_pages.next_power_of_two();
+        let wanted_pages = options
+            .ring_pages
+            .unwrap_or(usual / page)
+            .max(1)
+            .next_power_of_two();
         let mut request = Request {
             events: options.events.clone(),
             precise: Vec::new(),
@@ -108,10 +111,10 @@ impl Session {
         let mut pages = wanted_pages;
         loop {
             let wanted = request.wanted();
-            let opened = descriptors::open(target, cgroup, &wanted, &request.processors, pages);
-            let opened = opened.and_then(|(rows, rings)| {
-                Session::with_rows(&request, &wanted, rows, rings).map_err(Refusal::Ring)
-            });
+            let opened = descriptors::open(target, cgroup, &wanted, &request.processors, pages)
+                .and_then(|(rows, rings)| {
+                    Session::with_rows(&request, &wanted, rows, rings).map_err(Refusal::Ring)
+                });
             match opened {
                 Ok(mut session) => {
                     if let (true, Stacks::Copies(size)) =
@@ -196,8 +199,10 @@ impl Session {
         for row in &rows {
             let mut own = Vec::new();
             for (event, fds) in events.iter_mut().zip(&row.events) {
-                let ids = fds.iter().map(|fd| kernel::event_id(fd.as_fd()));
-                let ids = ids.collect::<io::Result<Vec<u64>>>()?;
+                let ids = fds
+                    .iter()
+                    .map(|fd| kernel::event_id(fd.as_fd()))
+                    .collect::<io::Result<Vec<u64>>>()?;
                 own.extend(&ids);
                 event.ids.extend(ids);
             }
@@ -277,8 +282,9 @@ fn of_target(error: Error, target: &Target, tid: i32) -> Error {
 
 fn groups(events: &[EventSpec]) -> Vec<(usize, usize)> {
     let leaders = leaders(events);
-    let groups = leaders.chunk_by(|one, other| one == other);
-    let groups = groups.map(|group| (group[0], group.len()));
+    let groups = leaders
+        .chunk_by(|one, other| one == other)
+        .map(|group| (group[0], group.len()));
     groups.filter(|(_, events)| *events > 1).collect()
 }
 

@@ -302,8 +302,11 @@ impl<'a> Participants<'a> {
     fn pause(&self, most: Duration) {
         let mut nothing = Vec::new();
         let heard = self.counting.as_ref().map(Counting::heard);
-        let fds = [Some(self.signals.as_fd()), heard].into_iter().flatten();
-        let fds: Vec<_> = fds.map(|fd| fd.as_raw_fd()).collect();
+        let fds: Vec<_> = [Some(self.signals.as_fd()), heard]
+            .into_iter()
+            .flatten()
+            .map(|fd| fd.as_raw_fd())
+            .collect();
         if kernel::poll(&fds, most, &mut nothing).is_err() {
             std::thread::sleep(most);
         }

@@ -151,8 +151,11 @@ impl Request {
     /// Takes the group of this event apart. Gives the names of its events.
     fn ungroup(&mut self, index: usize) -> Vec<String> {
         let leaders = leaders(&self.events);
-        let group = self.events.iter_mut().zip(&leaders);
-        let group = group.filter(|(_, leader)| **leader == leaders[index]);
+        let group = self
+            .events
+            .iter_mut()
+            .zip(&leaders)
+            .filter(|(_, leader)| **leader == leaders[index]);
         group
             .map(|(event, _)| {
                 (event.leads, event.member, event.reads) = (false, false, false);

@@ -42,8 +42,11 @@ pub(in crate::sampler) fn directory(path: &Path) -> Result<PathBuf, Error> {
 /// Returns whether neither a control group nor any group below it has a process now. The root group
 /// does not report this, and is never empty.
 pub(in crate::sampler) fn is_empty(path: &Path) -> bool {
-    let events = directory(path).map(|group| fs::read_to_string(group.join("cgroup.events")));
-    let events = events.ok().and_then(Result::ok).unwrap_or_default();
+    let events = directory(path)
+        .map(|group| fs::read_to_string(group.join("cgroup.events")))
+        .ok()
+        .and_then(Result::ok)
+        .unwrap_or_default();
     events.lines().any(|line| line == "populated 0")
 }
 

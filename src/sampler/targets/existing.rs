@@ -132,8 +132,10 @@ impl Existing {
 fn is_blocked(pid: i32, tid: i32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
     // The name stands in parentheses and may have any byte.
-    let state = stat.iter().rposition(|&byte| byte == b')');
-    let state = state.and_then(|end| stat.get(end.checked_add(2)?));
+    let state = stat
+        .iter()
+        .rposition(|&byte| byte == b')')
+        .and_then(|end| stat.get(end.checked_add(2)?));
     matches!(state, Some(b'S' | b'D' | b'T' | b't'))
 }
 

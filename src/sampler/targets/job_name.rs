@@ -183,8 +183,7 @@ fn sources(arguments: &[&str]) -> Option<String> {
 
 /// Whether it is the name of a source. What compilers pass on to each other is not.
 fn is_source(argument: &str) -> bool {
-    let extension = Path::new(argument).extension();
-    let extension = extension.and_then(OsStr::to_str);
+    let extension = Path::new(argument).extension().and_then(OsStr::to_str);
     extension.is_some_and(|extension| SOURCES.contains(&extension))
         && !argument.starts_with("/tmp/")
 }

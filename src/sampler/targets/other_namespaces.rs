@@ -121,8 +121,9 @@ fn outside(path: &Path, theirs: &[u8], ours: &[u8]) -> Vec<PathBuf> {
     };
     let layers = mount.layers.iter().map(|layer| layer.join(rest));
     let inside = mount.root.join(rest);
-    let shown = mounts(ours).filter(|our| our.device == mount.device);
-    let shown = shown.filter_map(|our| Some(our.point.join(inside.strip_prefix(&our.root).ok()?)));
+    let shown = mounts(ours)
+        .filter(|our| our.device == mount.device)
+        .filter_map(|our| Some(our.point.join(inside.strip_prefix(&our.root).ok()?)));
     layers.chain(shown).collect()
 }
 

@@ -100,8 +100,9 @@ fn mapped(maps: &[u8]) -> (Vec<MappedFile>, u64) {
             generated = generated.saturating_add(mapping.len());
         }
     }
-    let files = files.into_iter();
-    let files = files.map(|(path, deleted)| MappedFile { path, deleted });
+    let files = files
+        .into_iter()
+        .map(|(path, deleted)| MappedFile { path, deleted });
     (files.collect(), generated)
 }
 

@@ -232,11 +232,18 @@ mod tests {
         assert!(group.pid == pid && group.threads.contains(&pid));
         // A thread is not a process: it belongs to one.
         let other = std::thread::spawn(move || {
-            let tid = fs::read_link("/proc/thread-self").unwrap();
-            let tid: i32 = tid.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            let tid: i32 = fs::read_link("/proc/thread-self")
+                .unwrap()
+                .file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .parse()
+                .unwrap();
             Target::Threads(vec![tid]).existing()
-        });
-        let other = other.join().unwrap();
+        })
+        .join()
+        .unwrap();
         assert!(other[0].pid == pid && other[0].threads != [pid]);
     }
 

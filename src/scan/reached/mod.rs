@@ -339,6 +339,8 @@ impl Follower<'_, '_> {
         let Some(&(_, end, _)) = self.reached.stretches.get(stretch) else {
             return true;
         };
+        // Control reaches a landing pad from the unwinder, by no instruction, and may return from
+        // there.
         let pad = self.pads.partition_point(|pad| pad.0 < start);
         if self.pads.get(pad).is_some_and(|pad| pad.0 < end) {
             return true;
@@ -352,6 +354,7 @@ impl Follower<'_, '_> {
         let mut work = vec![0usize];
         while let Some(mut index) = work.pop() {
             loop {
+                // A bit for each byte: instructions may overlap, and a loop ends the second time.
                 let Some(word) = seen.get_mut(index / 64) else {
                     return true;
                 };

@@ -161,8 +161,14 @@ fn calls_keep_a_register_that_holds_nothing_else() {
     let unsaved = code().load_rbx(A).call_rbx().call_rbx().ret();
     assert_eq!(unsaved.found(), [LOAD_A, CALL_A, Flow::CallUnknown]);
     // Something else is put into it: the unwinder might enter in between.
-    let reused = code().push_rbx().load_rbx(A).call_rbx().call_rbx();
-    let reused = reused.bytes(b"\x48\x89\xc3").pop_rbx().ret();
+    let reused = code()
+        .push_rbx()
+        .load_rbx(A)
+        .call_rbx()
+        .call_rbx()
+        .bytes(b"\x48\x89\xc3")
+        .pop_rbx()
+        .ret();
     assert_eq!(reused.found(), [LOAD_A, CALL_A, Flow::CallUnknown]);
     // Before the load it is the caller's.
     let before = code()
@@ -201,8 +207,12 @@ fn a_loop_keeps_what_it_does_not_change() {
     let clobbered = code().load_rax(A).call_rax().bytes(b"\x74\xfc").ret();
     assert_eq!(clobbered.found(), [LOAD_A, Flow::CallUnknown]);
     // again: call *%rbx; mov (%rcx),%rbx; jne again
-    let changed = code().push_rbx().load_rbx(A).call_rbx();
-    let changed = changed.bytes(b"\x48\x8b\x19\x75\xf9").ret();
+    let changed = code()
+        .push_rbx()
+        .load_rbx(A)
+        .call_rbx()
+        .bytes(b"\x48\x8b\x19\x75\xf9")
+        .ret();
     assert_eq!(changed.found(), [LOAD_A, Flow::CallUnknown]);
 }
 
@@ -238,8 +248,13 @@ fn hidden_entries_make_calls_uncertain() {
     let pad = code().load_rax(A).call_rax().ret().far(b"\xe9", join);
     assert_eq!(pad.found(), [LOAD_A, Flow::CallUnknown]);
     // A jump through a register that was loaded is no more visible.
-    let through = code().load_rax(B).skip(2).bytes(b"\xff\xe0");
-    let through = through.load_rax(A).call_rax().ret();
+    let through = code()
+        .load_rax(B)
+        .skip(2)
+        .bytes(b"\xff\xe0")
+        .load_rax(A)
+        .call_rax()
+        .ret();
     assert_eq!(
         through.found(),
         [LOAD_B, Flow::JumpUnknown, LOAD_A, Flow::CallUnknown]

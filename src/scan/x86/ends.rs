@@ -136,8 +136,9 @@ mod tests {
     #[test]
     fn where_an_instruction_goes_on_is_what_a_decoder_says() {
         let prefixes: [&[u8]; 6] = [&[], &[0x48], &[0xf2], &[0xf3], &[0x3e], &[0x66]];
-        let opcodes = (0..=255).map(|opcode| vec![opcode]);
-        let opcodes = opcodes.chain((0..=255).map(|opcode| vec![0x0f, opcode]));
+        let opcodes = (0..=255)
+            .map(|opcode| vec![opcode])
+            .chain((0..=255).map(|opcode| vec![0x0f, opcode]));
         for opcode in opcodes {
             for (prefix, modrm) in prefixes
                 .iter()

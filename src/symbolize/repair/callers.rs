@@ -120,8 +120,12 @@ impl Callers {
     /// The calls of the function that starts here.
     pub(super) fn of_function(&self, start: u64) -> impl Iterator<Item = (u64, Option<u64>)> {
         let from = self.calls.partition_point(|&(callee, ..)| callee < start);
-        let calls = self.calls.get(from..).unwrap_or_default().iter();
-        let calls = calls.take_while(move |&&(callee, ..)| callee == start);
+        let calls = self
+            .calls
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(move |&&(callee, ..)| callee == start);
         calls.map(|&(_, caller, at)| (caller, at))
     }
 }

@@ -113,8 +113,9 @@ impl Finder {
             ids: FxHashMap::default(),
             by_jumps_only,
         };
-        let found = search.all(from, self, code, frames);
-        let found = found.map(|()| Rc::new(search.ways));
+        let found = search
+            .all(from, self, code, frames)
+            .map(|()| Rc::new(search.ways));
         self.known.insert((from, by_jumps_only), found.clone());
         found
     }

@@ -126,8 +126,9 @@ impl Explanations {
         let Some(ways) = ways else {
             return Explanation::Several;
         };
-        let cases = [false, true].into_iter();
-        let cases = cases.filter(|case| missing.is_none_or(|missing| missing == *case));
+        let cases = [false, true]
+            .into_iter()
+            .filter(|case| missing.is_none_or(|missing| missing == *case));
         let mut found = Explanation::None;
         for is_owner_missing in cases {
             let mut case = Case {
@@ -365,8 +366,9 @@ impl Case<'_, '_> {
         let nodes = &self.ways.nodes;
         let is_behind = |index: usize| nodes.get(index).is_none_or(|node| node.is_behind);
         let before: Vec<usize> = (0..nodes.len()).filter(|&node| !is_behind(node)).collect();
-        let owners = before.iter().copied();
-        let mut owners: Vec<usize> = owners
+        let mut owners: Vec<usize> = before
+            .iter()
+            .copied()
             .filter(|&node| graph.next(node).into_iter().any(is_behind))
             .collect();
         if before.len() > 1 && self.entries().any_behind_owner() {

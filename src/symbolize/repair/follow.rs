@@ -113,8 +113,10 @@ impl Following<'_, '_> {
                     number
                 }
             };
-            let caller = path.caller.map(|caller| checked.paths[caller].frame);
-            let caller = caller.and_then(|caller| known[caller].flatten());
+            let caller = path
+                .caller
+                .map(|caller| checked.paths[caller].frame)
+                .and_then(|caller| known[caller].flatten());
             if let (Some(caller), Some(callee)) = (caller, callee) {
                 calls.push((caller, callee));
             }

@@ -64,11 +64,12 @@ impl<'h> Frames<'h> {
     }
 
     fn state(&mut self, image: ImageId, at: u64) -> Option<FrameState> {
-        let rules = self.rules[image].get_or_insert_with(|| {
-            let release = self.trace.recording.os_release.as_deref();
-            self.library.rules(&self.trace.images[image], release)
-        });
-        let rules = rules.as_ref()?;
+        let rules = self.rules[image]
+            .get_or_insert_with(|| {
+                let release = self.trace.recording.os_release.as_deref();
+                self.library.rules(&self.trace.images[image], release)
+            })
+            .as_ref()?;
         let state = self.known.entry((image, at));
         *state.or_insert_with(|| rules.frame_at(Svma(at), &mut self.scratch))
     }

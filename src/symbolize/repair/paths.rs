@@ -129,8 +129,10 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         let verdict = outer.map(|outer| checks.verdict(outer, path.frame).clone());
         let is_astray = match (outer, &verdict) {
             (Some(outer), Some(Verdict::Astray)) => {
-                let beyond = path.caller.and_then(|outer| trace.paths[outer].caller);
-                let beyond = beyond.map(|beyond| trace.paths[beyond].frame);
+                let beyond = path
+                    .caller
+                    .and_then(|outer| trace.paths[outer].caller)
+                    .map(|beyond| trace.paths[beyond].frame);
                 !checks.was_called(beyond, outer, path.frame)
             }
             // The frame pointer is still that of whoever set the stack up.

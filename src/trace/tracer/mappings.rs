@@ -107,9 +107,10 @@ impl Tracer<'_, '_, '_> {
             let image = self.image("[kernel.kallsyms]", build_id, ImageKind::Kernel { text });
             return (image, mapping.address);
         }
-        let kind = match path.starts_with("[bpf") || path.starts_with("bpf_") {
-            true => ImageKind::KernelGenerated,
-            false => ImageKind::Module,
+        let kind = if path.starts_with("[bpf") || path.starts_with("bpf_") {
+            ImageKind::KernelGenerated
+        } else {
+            ImageKind::Module
         };
         (self.image(path, build_id, kind), mapping.address)
     }

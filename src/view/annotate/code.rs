@@ -129,8 +129,9 @@ impl CodeView {
             }
             last = Some(instruction.position);
             rows.push((instruction.address, table.rows.len()));
-            let callee = self.callee(instruction);
-            let callee = callee.map_or(String::new(), |callee| format!(" <{callee}>"));
+            let callee = self
+                .callee(instruction)
+                .map_or(String::new(), |callee| format!(" <{callee}>"));
             table.rows.push(row(
                 (line.self_weight, whole.0),
                 (Some(line.total), whole.1),

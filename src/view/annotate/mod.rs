@@ -140,90 +140,56 @@ impl AnnotateView {
             Column::new("text", "text", Role::Name),
             Column::new("callee", "callee", Role::Name),
         ]);
-        let text = |text: &str| Cell::Text(text.to_owned());
-        let of_function = self.whole(false);
-        let mut row = |(what, whole): (&str, (u64, u64)),
-                       own,
-                       total: Option<u64>,
-                       calls: Option<MadeCalls>,
-                       place: (Cell, Cell, Cell),
-                       is,
-                       callee| {
-            let share = |part, whole| Cell::Share { part, whole };
-            table.rows.push(vec![
-                Cell::Text(what.to_owned()),
-                share(own, whole.0),
-                total.map_or(Cell::Nothing, |total| share(total, whole.1)),
-                Cell::Weight(own),
-                total.map_or(Cell::Nothing, Cell::Weight),
-                calls.map_or(Cell::Nothing, made),
-                place.0,
-                place.1,
-                place.2,
-                is,
-                callee,
-            ]);
-        };
-        for file in &self.files {
-            for line in self.lines_of(file) {
-                let is = self.text(&file.file, line.line);
-                let place = (
-                    text(&file.file),
-                    Cell::Count(line.line.into()),
-                    Cell::Nothing,
-                );
-                let is = is.map_or(Cell::Nothing, text);
-                row(
-                    ("line", of_function),
-                    line.self_weight,
-                    line.total,
-                    line.calls,
-                    place,
-                    is,
-                    Cell::Nothing,
-                );
-            }
-        }
-        for unknown in self.summary.lines.iter().filter(|row| row.line.is_none()) {
-            let place = (Cell::Nothing, Cell::Nothing, Cell::Nothing);
-            let (own, total) = (unknown.self_weight, unknown.total);
-            row(
-                ("line", of_function),
-                own,
-                total,
-                None,
-                place,
-                Cell::Nothing,
-                Cell::Nothing,
-            );
-        }
-        for (code, line) in self.instructions() {
-            let instruction = line.instruction;
-            let position = code.listing.position_of(instruction);
-            let place = (
-                position.map_or(Cell::Nothing, |at| text(&code.listing.names[at.file])),
-                position.map_or(Cell::Nothing, |at| Cell::Count(at.line.into())),
-                text(&format!("{:#x}", instruction.address)),
-            );
-            let callee = code.callee(instruction);
-            let callee = callee.map_or(Cell::Nothing, Cell::Text);
-            let is = text(&instruction.text);
-            let of_code = self.whole(true);
-            row(
-                ("instruction", of_code),
-                line.self_weight,
-                Some(line.total),
-                instruction.calls,
-                place,
-                is,
-                callee,
-            );
-        }
-        let table = match has_calls(subject) {
-            true => table,
-            false => table.without(&["calls"]),
+        table.rows.extend(self.line_rows());
+        table.rows.extend(self.instruction_rows());
+        let table = if has_calls(subject) {
+            table
+        } else {
+            table.without(&["calls"])
         };
         without_weights(self.without_totals(table), subject)
+    }
+
+    fn line_rows(&self) -> Vec<Vec<Cell>> {
+        let whole = self.whole(false);
+        let mut rows = Vec::new();
+        for file in &self.files {
+            for line in self.lines_of(file) {
+                let row = TableRow {
+                    calls: line.calls,
+                    file: text(&file.file),
+                    line: Cell::Count(line.line.into()),
+                    text: self.text(&file.file, line.line).map_or(Cell::Nothing, text),
+                    ..TableRow::of("line", (line.self_weight, line.total))
+                };
+                rows.push(row.cells(whole));
+            }
+        }
+        // Self weight whose line is not known.
+        for unknown in self.summary.lines.iter().filter(|row| row.line.is_none()) {
+            let row = TableRow::of("line", (unknown.self_weight, unknown.total));
+            rows.push(row.cells(whole));
+        }
+        rows
+    }
+
+    fn instruction_rows(&self) -> Vec<Vec<Cell>> {
+        let whole = self.whole(true);
+        let rows = self.instructions().map(|(code, line)| {
+            let instruction = line.instruction;
+            let position = code.listing.position_of(instruction);
+            let row = TableRow {
+                calls: instruction.calls,
+                file: position.map_or(Cell::Nothing, |at| text(&code.listing.names[at.file])),
+                line: position.map_or(Cell::Nothing, |at| Cell::Count(at.line.into())),
+                address: text(&format!("{:#x}", instruction.address)),
+                text: text(&instruction.text),
+                callee: code.callee(instruction).map_or(Cell::Nothing, Cell::Text),
+                ..TableRow::of("instruction", (line.self_weight, Some(line.total)))
+            };
+            row.cells(whole)
+        });
+        rows.collect()
     }
 
     /// The weights that self weights and totals are shares of, of lines or of machine code.
@@ -256,9 +222,10 @@ impl AnnotateView {
             module if module.starts_with('[') => format!(" {module}"),
             module => format!(" [{module}]"),
         };
-        let heading = match self.label.ends_with(&module) {
-            true => self.label.clone(),
-            false => format!("{}{module}", self.label),
+        let heading = if self.label.ends_with(&module) {
+            self.label.clone()
+        } else {
+            format!("{}{module}", self.label)
         };
         blocks.push(Block::Heading(heading));
         let unit = &subject.selection.event().unit;
@@ -318,12 +285,13 @@ impl AnnotateView {
     fn legend(&self, subject: &Subject, is_code: bool) -> String {
         let unit = &subject.selection.event().unit;
         let (own, total) = self.whole(is_code);
-        let (whose, what) = match is_code {
-            true => (
+        let (whose, what) = if is_code {
+            (
                 "this machine code, with all that is inlined into it",
                 "an instruction",
-            ),
-            false => ("the function", "a line"),
+            )
+        } else {
+            ("the function", "a line")
         };
         let of = |base: &str, weight| format!("{base} ({})", number::weight(weight, unit));
         let base = match self.options.base {
@@ -381,11 +349,65 @@ fn row(
     ]
 }
 
+fn text(text: &str) -> Cell {
+    Cell::Text(text.to_owned())
+}
+
+/// A row of the table of all lines and instructions.
+struct TableRow {
+    what: &'static str,
+    self_weight: u64,
+    total: Option<u64>,
+    calls: Option<MadeCalls>,
+    file: Cell,
+    line: Cell,
+    address: Cell,
+    text: Cell,
+    callee: Cell,
+}
+
+impl TableRow {
+    /// A row of weights only.
+    fn of(what: &'static str, (self_weight, total): (u64, Option<u64>)) -> TableRow {
+        TableRow {
+            what,
+            self_weight,
+            total,
+            calls: None,
+            file: Cell::Nothing,
+            line: Cell::Nothing,
+            address: Cell::Nothing,
+            text: Cell::Nothing,
+            callee: Cell::Nothing,
+        }
+    }
+
+    /// The cells, with shares of this self weight and total.
+    fn cells(self, whole: (u64, u64)) -> Vec<Cell> {
+        let share = |part, whole| Cell::Share { part, whole };
+        let total = |cell: &dyn Fn(u64) -> Cell| self.total.map_or(Cell::Nothing, cell);
+        vec![
+            text(self.what),
+            share(self.self_weight, whole.0),
+            total(&|total| share(total, whole.1)),
+            Cell::Weight(self.self_weight),
+            total(&Cell::Weight),
+            self.calls.map_or(Cell::Nothing, made),
+            self.file,
+            self.line,
+            self.address,
+            self.text,
+            self.callee,
+        ]
+    }
+}
+
 /// A number of calls.
 fn made(calls: MadeCalls) -> Cell {
-    match calls.is_least {
-        true => Cell::Text(format!("≥{}", number::grouped(calls.calls))),
-        false => Cell::Count(calls.calls),
+    if calls.is_least {
+        Cell::Text(format!("≥{}", number::grouped(calls.calls)))
+    } else {
+        Cell::Count(calls.calls)
     }
 }
 

@@ -74,6 +74,8 @@ pub(super) fn files(
         };
         lines.entry(&at.file).or_default().insert(at.line, line);
     }
+    // A line that has code and no samples took 0, which is known; a line without code is not
+    // listed.
     let has_totals = profile.places.is_some();
     let mut add = |file, line| {
         lines
@@ -97,8 +99,10 @@ pub(super) fn files(
     let mut files: Vec<FileView> = lines
         .into_iter()
         .map(|(file, lines)| {
-            let source = sources.iter().find(|(path, _)| path == file);
-            let source = source.map(|(_, source)| source);
+            let source = sources
+                .iter()
+                .find(|(path, _)| path == file)
+                .map(|(_, source)| source);
             let written = source.and_then(|source| source.modified);
             let built = listing.and_then(|listing| listing.modified);
             let last = lines.keys().next_back().copied().unwrap_or(0);
@@ -170,8 +174,8 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
     for file in &view.files {
         let declared = subject.profile.functions[view.summary.function]
             .declared_at
-            .as_deref();
-        let declared = declared.filter(|line| line.file == file.file);
+            .as_deref()
+            .filter(|line| line.file == file.file);
         let lines = filled(file, declared.map(|line| line.line));
         let is_shown = shown::rows(&weights(&lines), whole, &view.options);
         if !is_shown.contains(&true) {

@@ -76,8 +76,10 @@ pub fn arrange<'a>(
     }
     let mut functions: Vec<FunctionId> = subject.profile.functions.ids().collect();
     functions.retain(|&id| is_shown[id]);
-    let complete = cycles.members().enumerate();
-    let complete = complete.filter(|(_, members)| members.iter().all(|&id| is_shown[id]));
+    let complete = cycles
+        .members()
+        .enumerate()
+        .filter(|(_, members)| members.iter().all(|&id| is_shown[id]));
     CallGraphView {
         summary,
         labels: Labels::new(subject, functions.iter().copied()),
@@ -178,8 +180,9 @@ impl CallGraphView<'_> {
 
 /// The kinds of an arc's places in the code: `call`, `call+tail`; empty where there are none.
 fn kinds(arc: &CallArc) -> String {
-    let kinds = CallKind::ALL.into_iter();
-    let kinds = kinds.filter(|&kind| arc.sites_of(kind) > 0);
+    let kinds = CallKind::ALL
+        .into_iter()
+        .filter(|&kind| arc.sites_of(kind) > 0);
     kinds.map(CallKind::name).collect::<Vec<_>>().join("+")
 }
 

@@ -96,8 +96,9 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
         Part::Reachable => is_listed[arc.from] && is_reached(arc.to),
         Part::Cycles => cycles.share(arc.from, arc.to) && is_listed[arc.from],
     };
-    let arcs = graph.arcs().enumerate();
-    let arcs = arcs
+    let arcs = graph
+        .arcs()
+        .enumerate()
         .filter(|(_, arc)| shown(arc))
         .map(|(id, _)| id)
         .collect();

@@ -87,8 +87,11 @@ impl CyclesView<'_> {
         const NAMED: usize = 3;
         for (cycle, found) in scheduled.enumerate() {
             let Some(found) = found else { continue };
-            let runtimes = found.runtimes.iter();
-            let runtimes: Vec<&str> = runtimes.map(|&id| &*owners.owners[id].name).collect();
+            let runtimes: Vec<&str> = found
+                .runtimes
+                .iter()
+                .map(|&id| &*owners.owners[id].name)
+                .collect();
             let mut text = format!("through the scheduler of {}", runtimes.join(", "));
             let own: Vec<&str> = found
                 .own

@@ -23,12 +23,54 @@ const BROKEN_BEFORE: &str = "removing";
 impl CyclesView<'_> {
     /// The page.
     pub fn page(&self, subject: &Subject) -> Page {
-        let whole = subject.selection.total();
         let mut blocks = self.graph.heading(subject);
+        blocks.push(Block::Line(self.headline()));
+        if self.shows_estimate() {
+            let error = self.summary.estimate.attribution.standard_error;
+            blocks.extend(basis::sampled("fonseca", error, subject.selection.total()));
+        }
         let cycles = self.order.len();
-        let own = self.recursive.len();
-        let gaps = self.recursive.iter();
-        let gaps = gaps
+        let shown = self.limit.unwrap_or(usize::MAX);
+        let mut ranges = Vec::new();
+        for (place, &cycle) in (1..).zip(&self.order).take(shown) {
+            blocks.push(Block::Space);
+            self.one_cycle(subject, (place, cycle), &mut blocks, &mut ranges);
+        }
+        if cycles > shown {
+            blocks.push(Block::Space);
+            let noun = ("cycle", "cycles");
+            blocks.extend(HiddenRows::block(cycles - shown, noun, HiddenBy::Limit));
+        }
+        if !self.recursive.is_empty() {
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading("functions that call themselves".into()));
+            push_table(&mut blocks, &mut ranges, self.own(subject));
+            if self.is_cut_inside() {
+                blocks.push(Block::Line(
+                    "cut inside: samples whose incomplete stacks begin with the function; their callers \
+                     and depth are unknown, and totals of callers are ranges"
+                        .into(),
+                ));
+            }
+        }
+        let graph = &self.summary.graph.graph;
+        let arcs = { self.order.iter() }.flat_map(|&cycle| self.summary.arcs_to(cycle));
+        let own = { self.recursive.iter() }.filter_map(|&id| graph.arc_between(id, id));
+        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs()[id])));
+        blocks.extend(range::legend(subject.profile.rows, &ranges));
+        blocks.extend(caveats::foot_of(subject));
+        Page {
+            unit: subject.selection.event().unit.clone(),
+            blocks,
+        }
+    }
+
+    /// The number of cycles, and of functions that recurse.
+    fn headline(&self) -> String {
+        let (cycles, own) = (self.order.len(), self.recursive.len());
+        let gaps = self
+            .recursive
+            .iter()
             .filter(|&&id| self.summary.recurses_across_gap(id))
             .count();
         let mut summary = format!(
@@ -44,85 +86,51 @@ impl CyclesView<'_> {
             let gaps = counted(gaps, "function recurses", "functions recurse");
             summary.push_str(&format!(", {gaps} through missing frames"));
         }
-        blocks.push(Block::Line(summary));
-        if self.shows_estimate() {
-            let error = self.summary.estimate.attribution.standard_error;
-            let whole = subject.selection.total();
-            blocks.extend(basis::sampled("fonseca", error, whole));
+        summary
+    }
+
+    /// One cycle: its members, the calls into it and inside of it, and how to break it.
+    fn one_cycle(
+        &self,
+        subject: &Subject,
+        (place, cycle): (usize, CycleId),
+        blocks: &mut Vec<Block>,
+        ranges: &mut Vec<Cell>,
+    ) {
+        let whole = subject.selection.total();
+        let members = self.summary.graph.cycles.members()[cycle].len();
+        let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
+        let heading = format!(
+            "cycle {place}: {}, {} % of the total{}",
+            counted(members, "function", "functions"),
+            number::percent(total, whole, 2),
+            range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
+        );
+        if let Some(scheduled) = self.scheduled.get(&cycle) {
+            blocks.push(Block::Line(format!("{heading}, {scheduled}")));
+            return;
         }
-        let shown = self.limit.unwrap_or(usize::MAX);
-        let mut ranges = Vec::new();
-        for (place, &cycle) in self.order.iter().enumerate().take(shown) {
-            let members = self.summary.graph.cycles.members()[cycle].len();
-            let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
-            blocks.push(Block::Space);
-            let heading = format!(
-                "cycle {}: {}, {} % of the total{}",
-                place + 1,
-                counted(members, "function", "functions"),
-                number::percent(total, whole, 2),
-                range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
-            );
-            if let Some(scheduled) = self.scheduled.get(&cycle) {
-                blocks.push(Block::Line(format!("{heading}, {scheduled}")));
-                continue;
-            }
-            blocks.push(Block::Heading(heading));
-            push_table(&mut blocks, &mut ranges, self.members(subject, cycle));
-            let (from_marks, entries) = self
-                .summary
-                .entries(cycle)
-                .into_iter()
-                .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs()[id].from));
-            let unknown = self.unknown_entries(cycle, from_marks);
-            blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
-            blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
-            blocks.extend(self.arc_table(
-                subject,
-                "inside",
-                self.summary.inside(cycle),
-                Vec::new(),
-            ));
-            blocks.extend(self.calls_line(cycle));
-            let (calls, after) = self.broken(subject, cycle);
-            blocks.push(Block::Calls {
-                before: BROKEN_BEFORE.into(),
-                calls,
-                after,
-            });
-            let depth = self.summary.depths.cycles.get(cycle);
-            if let Some(depth) = depth.filter(|_| self.summary.graph.has_stacks()) {
-                blocks.extend(depth_line(depth, self.summary.cut_inside(cycle)));
-            }
-        }
-        if cycles > shown {
-            blocks.push(Block::Space);
-            let noun = ("cycle", "cycles");
-            blocks.extend(HiddenRows::block(cycles - shown, noun, HiddenBy::Limit));
-        }
-        if own > 0 {
-            blocks.push(Block::Space);
-            blocks.push(Block::Heading("functions that call themselves".into()));
-            push_table(&mut blocks, &mut ranges, self.own(subject));
-            if self.is_cut_inside() {
-                blocks.push(Block::Line(
-                    "cut inside: samples whose incomplete stacks begin with the function; their callers \
-                     and depth are unknown, and totals of callers are ranges"
-                        .into(),
-                ));
-            }
-        }
-        let cycles = self.order.iter();
-        let arcs = cycles.flat_map(|&cycle| self.summary.arcs_to(cycle));
-        let graph = &self.summary.graph.graph;
-        let own = self.recursive.iter();
-        let own = own.filter_map(|&id| graph.arc_between(id, id));
-        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs()[id])));
-        blocks.extend(range::legend(subject.profile.rows, &ranges));
-        blocks.extend(caveats::foot_of(subject));
-        Page {
-            unit: subject.selection.event().unit.clone(),
-            blocks,
+        blocks.push(Block::Heading(heading));
+        push_table(blocks, ranges, self.members(subject, cycle));
+        let (from_marks, entries) = self
+            .summary
+            .entries(cycle)
+            .into_iter()
+            .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs()[id].from));
+        let unknown = self.unknown_entries(cycle, from_marks);
+        blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
+        blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
+        blocks.extend(self.arc_table(subject, "inside", self.summary.inside(cycle), Vec::new()));
+        blocks.extend(self.calls_line(cycle));
+        let (calls, after) = self.broken(subject, cycle);
+        blocks.push(Block::Calls {
+            before: BROKEN_BEFORE.into(),
+            calls,
+            after,
+        });
+        let depth = self.summary.depths.cycles.get(cycle);
+        if let Some(depth) = depth.filter(|_| self.summary.graph.has_stacks()) {
+            blocks.extend(depth_line(depth, self.summary.cut_inside(cycle)));
         }
     }
 
@@ -168,9 +176,10 @@ impl CyclesView<'_> {
             )));
             table.rows.push(row);
         }
-        range::if_filled(match self.shows_estimate() {
-            true => table,
-            false => table.without(&["estimate"]),
+        range::if_filled(if self.shows_estimate() {
+            table
+        } else {
+            table.without(&["estimate"])
         })
     }
 
@@ -229,9 +238,10 @@ impl CyclesView<'_> {
         let stacks = self.summary.graph.has_stacks();
         let mut table = Table::new(vec![
             Column::new("percent", "total %", Role::Heat),
-            match stacks {
-                true => Column::new("weight", "weight", Role::Spare),
-                false => Column::new("calls", "calls", Role::Figure),
+            if stacks {
+                Column::new("weight", "weight", Role::Spare)
+            } else {
+                Column::new("calls", "calls", Role::Figure)
             },
             Column::new("arc", title, Role::Name),
         ]);
@@ -240,9 +250,10 @@ impl CyclesView<'_> {
                 part: weight,
                 whole: subject.selection.total(),
             };
-            table.rows.push(match stacks {
-                true => vec![share, Cell::Weight(weight), Cell::Text(text)],
-                false => vec![Cell::Nothing, Cell::Count(weight), Cell::Text(text)],
+            table.rows.push(if stacks {
+                vec![share, Cell::Weight(weight), Cell::Text(text)]
+            } else {
+                vec![Cell::Nothing, Cell::Count(weight), Cell::Text(text)]
             });
         };
         for (weight, text) in without_arc {
@@ -258,9 +269,12 @@ impl CyclesView<'_> {
                 .rows
                 .push(vec![Cell::Nothing, Cell::Nothing, Cell::Text(text)]);
         }
-        (!table.rows.is_empty()).then(|| match stacks {
-            true => Block::Table(table),
-            false => Block::Table(table.without(&["percent"])),
+        (!table.rows.is_empty()).then(|| {
+            if stacks {
+                Block::Table(table)
+            } else {
+                Block::Table(table.without(&["percent"]))
+            }
         })
     }
 
@@ -283,32 +297,39 @@ impl CyclesView<'_> {
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         let named = breaking.arcs.iter().take(limit);
         let calls = named.map(|&id| self.arc(id)).collect();
-        let more = breaking.arcs.len().checked_sub(limit).filter(|&n| n > 0);
-        let more = more.map_or(String::new(), |more| {
-            format!(" and {} more", number::grouped(more as u64))
-        });
+        let more = breaking
+            .arcs
+            .len()
+            .checked_sub(limit)
+            .filter(|&n| n > 0)
+            .map_or(String::new(), |more| {
+                format!(" and {} more", number::grouped(more as u64))
+            });
         let weight = self.summary.broken_weight[cycle];
-        let weight = match self.summary.graph.has_stacks() {
-            true => match &subject.selection.event().unit {
+        let weight = if self.summary.graph.has_stacks() {
+            match &subject.selection.event().unit {
                 Unit::Samples => format!("{} samples", number::grouped(weight)),
                 unit => number::weight(weight, unit),
-            },
-            false => counted(
+            }
+        } else {
+            counted(
                 usize::try_from(weight).unwrap_or(usize::MAX),
                 "call",
                 "calls",
-            ),
+            )
         };
-        let best = match breaking.is_best {
-            true => String::new(),
-            false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
+        let best = if breaking.is_best {
+            String::new()
+        } else {
+            "; a lighter set may exist: the cycle is too large for an exact search".into()
         };
         let has_gaps = (self.summary.arcs_to(cycle))
             .map(|id| &self.summary.graph.graph.arcs()[id])
             .any(|arc| arc.is_gap() && self.summary.graph.cycles.share(arc.from, arc.to));
-        let gaps = match has_gaps {
-            true => "; calls of missing frames may close it again",
-            false => "",
+        let gaps = if has_gaps {
+            "; calls of missing frames may close it again"
+        } else {
+            ""
         };
         let after = format!("{more} breaks the cycle ({weight}{best}{gaps})");
         (calls, after)
@@ -343,8 +364,12 @@ impl CyclesView<'_> {
         let limit = self.limit.map_or(usize::MAX, |_| RECURSIVE);
         for &id in self.recursive.iter().take(limit) {
             let depth = self.summary.depths.of(id);
-            let calls = self.summary.graph.calls.as_ref();
-            let calls = calls.and_then(|calls| calls.functions[id].known_recursive());
+            let calls = self
+                .summary
+                .graph
+                .calls
+                .as_ref()
+                .and_then(|calls| calls.functions[id].known_recursive());
             table.rows.push(vec![
                 Cell::Share {
                     part: self.summary.graph.total(Entry::Function(id)).round() as u64,
@@ -384,9 +409,10 @@ impl CyclesView<'_> {
 
     /// What stands behind the name of a function that recurses.
     pub fn gap_mark(&self, function: FunctionId) -> &'static str {
-        match self.summary.recurses_across_gap(function) {
-            true => label::ACROSS_GAP,
-            false => "",
+        if self.summary.recurses_across_gap(function) {
+            label::ACROSS_GAP
+        } else {
+            ""
         }
     }
 

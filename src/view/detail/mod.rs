@@ -309,9 +309,10 @@ impl DetailView {
         let mut row = |part, other: Option<&Neighbour>, name: String, module: &str| {
             let whole = detail.total;
             let counted = other.zip(counts).and_then(|(other, counts)| {
-                let (from, to) = match callers {
-                    true => (other.function, detail.function),
-                    false => (detail.function, other.function),
+                let (from, to) = if callers {
+                    (other.function, detail.function)
+                } else {
+                    (detail.function, other.function)
                 };
                 counts.between(Some(from), to)
             });
@@ -322,9 +323,12 @@ impl DetailView {
             table.rows.push(vec![
                 Cell::Share { part, whole },
                 Cell::Weight(part),
-                counted.map_or(Cell::Nothing, |row| match row.is_least {
-                    true => Cell::Text(format!("≥{}", number::grouped(row.calls))),
-                    false => Cell::Count(row.calls),
+                counted.map_or(Cell::Nothing, |row| {
+                    if row.is_least {
+                        Cell::Text(format!("≥{}", number::grouped(row.calls)))
+                    } else {
+                        Cell::Count(row.calls)
+                    }
                 }),
                 each.map_or(Cell::Nothing, |row| Cell::PerCall {
                     weight: part,

@@ -38,8 +38,7 @@ impl GraphView<'_> {
         let percent = |part: f64| format!("{}%", number::percent(rounded(part), whole, 2));
         let total_of = |entry| {
             let total = self.summary.total(entry);
-            let most = self.summary.total_max(entry);
-            let most = most.map_or(Cell::Nothing, |most| {
+            let most = self.summary.total_max(entry).map_or(Cell::Nothing, |most| {
                 range::cell(rounded(total), most, whole)
             });
             format!("{}{}", percent(total), range::behind(most, "%"))

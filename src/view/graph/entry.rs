@@ -124,12 +124,13 @@ impl GraphView<'_> {
         let nobody = callers.iter().all(|caller| caller.is_self);
         if root.total() > 0.0 || nobody && self.summary.cycles.of()[function].is_none() {
             let line = self.spontaneous(root, self.summary.root_samples[function]);
-            lines.push(match self.is_mark(function) {
-                true => Line {
+            lines.push(if self.is_mark(function) {
+                Line {
                     who: Who::Unknown,
                     ..line
-                },
-                false => line,
+                }
+            } else {
+                line
             });
         }
         self.add(&mut lines, Relation::Caller, callers);
@@ -159,9 +160,10 @@ impl GraphView<'_> {
             let mut merged: FxHashMap<FunctionId, Neighbour> = FxHashMap::default();
             let mut order = Vec::new();
             for &member in members {
-                let ids: Vec<ArcId> = match from_outside {
-                    true => self.summary.graph.callers(member).collect(),
-                    false => self.summary.graph.callees(member).collect(),
+                let ids: Vec<ArcId> = if from_outside {
+                    self.summary.graph.callers(member).collect()
+                } else {
+                    self.summary.graph.callees(member).collect()
                 };
                 for id in ids {
                     let arc = &self.summary.graph.arcs()[id];
@@ -298,9 +300,10 @@ impl GraphView<'_> {
             |&calls: &u64| calls > 0 || self.calls_into(arc.to) > 0 || !self.summary.has_stacks();
         let called = arc.calls.filter(counted).map(|calls| {
             let calls = at_least(arc.calls_are_least, &calls);
-            match within {
-                true => calls,
-                false => format!("{calls}/{}", self.shown_calls_into(arc.to)),
+            if within {
+                calls
+            } else {
+                format!("{calls}/{}", self.shown_calls_into(arc.to))
             }
         });
         Neighbour {

@@ -63,8 +63,10 @@ impl GraphView<'_> {
         let Some(errors) = &self.summary.errors else {
             return table;
         };
-        let errors = errors.arcs.enumerate();
-        let errors = errors.filter_map(|(id, error)| Some((id, (*error)?)));
+        let errors = errors
+            .arcs
+            .enumerate()
+            .filter_map(|(id, error)| Some((id, (*error)?)));
         let mut rows: Vec<(ArcId, ArcError)> = errors.collect();
         rows.sort_by_key(|(id, error)| (Reverse(rounded(error.of_propagated().abs())), *id));
         for (id, error) in rows {

@@ -71,8 +71,11 @@ pub struct GraphView<'a> {
 
 /// Chooses, orders and names.
 pub fn arrange<'a>(subject: &Subject, summary: &'a Summary, options: &Options) -> GraphView<'a> {
-    let marks = subject.profile.functions.enumerate();
-    let marks = marks.filter(|(_, function)| function.kind == FunctionKind::Mark);
+    let marks = subject
+        .profile
+        .functions
+        .enumerate()
+        .filter(|(_, function)| function.kind == FunctionKind::Mark);
     let mut view = GraphView {
         summary,
         marks: marks.map(|(id, _)| id).collect(),
@@ -148,19 +151,20 @@ impl GraphView<'_> {
         } else {
             entries.filter(|&entry| about(entry)).collect()
         };
-        let limit = match options.functions.is_empty() {
-            true => options.limit.unwrap_or(usize::MAX),
-            false => usize::MAX,
+        let limit = if options.functions.is_empty() {
+            options.limit.unwrap_or(usize::MAX)
+        } else {
+            usize::MAX
         };
         let shown = wanted.len().min(limit);
-        self.unlisted = match options.functions.is_empty() {
-            true => self
-                .ranked
+        self.unlisted = if options.functions.is_empty() {
+            self.ranked
                 .iter()
                 .filter(|&&entry| self.summary.total(entry) > 0.0 || self.has_calls(entry))
                 .count()
-                .saturating_sub(shown),
-            false => 0,
+                .saturating_sub(shown)
+        } else {
+            0
         };
         self.listed = wanted.into_iter().take(limit).collect();
     }

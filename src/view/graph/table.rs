@@ -2,8 +2,9 @@
 
 use super::GraphView;
 use super::entry::{Line, Relation, Who};
+use crate::analysis::attribution::Portion;
 use crate::analysis::graph::Entry;
-use crate::callgraph::Origin;
+use crate::callgraph::{ArcId, CallArc, Origin};
 use crate::profile::FunctionId;
 use crate::view::label::OfCallers;
 use crate::view::number::rounded;
@@ -154,9 +155,10 @@ impl GraphView<'_> {
             ""
         };
         let guide = format!("{guide}{mark}");
-        match unseen {
-            true => Cell::Faint { guide, text },
-            false => Cell::Branch { guide, text },
+        if unseen {
+            Cell::Faint { guide, text }
+        } else {
+            Cell::Branch { guide, text }
         }
     }
 
@@ -216,142 +218,195 @@ impl GraphView<'_> {
             label::column(),
         ]);
         let mut about: Vec<[Option<FunctionId>; 2]> = Vec::new();
-        let flag = |calls: Option<u64>, is_least: bool| match calls {
-            Some(_) => Cell::Count(u64::from(is_least)),
-            None => Cell::Nothing,
-        };
-        let whole = subject.selection.total();
-        let text = |text: &str| Cell::Text(text.to_owned());
-        let weight = |part: f64| Cell::Weight(rounded(part));
-        let share = |part: f64| Cell::Share {
-            part: rounded(part),
-            whole,
-        };
-        let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
-        let cycle_of = |id: FunctionId| {
-            let number =
-                self.summary.cycles.of()[id].map(|cycle| self.summary.number(cycle) as u64);
-            number.map_or(Cell::Nothing, Cell::Count)
-        };
-        let samples = |number: u64| match self.summary.has_stacks() {
-            true => Cell::Count(number),
-            false => Cell::Nothing,
+        let rows = Rows {
+            view: self,
+            subject,
         };
         for &entry in &self.ranked {
-            let (portion, total) = (self.summary.portion(entry), self.summary.total(entry));
-            let calls = self.summary.calls.as_ref().map(|calls| match entry {
-                Entry::Function(id) => (calls.functions[id].known(), calls.functions[id].is_least),
-                Entry::Cycle(cycle) => {
-                    let calls = &calls.cycles[cycle];
-                    let known = (!calls.is_least || calls.outside > 0).then_some(calls.outside);
-                    (known, calls.is_least)
-                }
-            });
-            let (calls, is_least) = calls.unwrap_or_default();
-            let (row, name, module, cycle, samples, label) = match entry {
-                Entry::Function(id) => (
-                    subject.profile.rows.name(),
-                    plain(id),
-                    text(subject.module(id)),
-                    cycle_of(id),
-                    samples(self.summary.weights.samples[id]),
-                    text(self.name(id)),
-                ),
-                Entry::Cycle(cycle) => (
-                    "cycle",
-                    Cell::Nothing,
-                    Cell::Nothing,
-                    Cell::Count(self.summary.number(cycle) as u64),
-                    Cell::Nothing,
-                    Cell::Nothing,
-                ),
-            };
             about.push(match entry {
                 Entry::Function(id) => [None, Some(id)],
                 Entry::Cycle(_) => [None; 2],
             });
-            table.rows.push(vec![
-                text(row),
-                Cell::Nothing,
-                Cell::Nothing,
-                name,
-                module,
-                cycle,
-                share(total),
-                weight(portion.self_weight),
-                weight(portion.children),
-                weight(total),
-                samples,
-                calls.map_or(Cell::Nothing, Cell::Count),
-                flag(calls, is_least),
-                Cell::Nothing,
-                Cell::Nothing,
-                self.summary
-                    .total_max(entry)
-                    .map_or(Cell::Nothing, range::weight),
-                Cell::Nothing,
-                label,
-            ]);
+            table.rows.push(rows.ranked(entry));
         }
         for id in self.functions() {
             let root = self.summary.attribution.roots[id];
             if root.total() > 0.0 {
                 about.push([None, Some(id)]);
-                table.rows.push(vec![
-                    text("root"),
-                    Cell::Nothing,
-                    Cell::Nothing,
-                    plain(id),
-                    text(subject.module(id)),
-                    cycle_of(id),
-                    share(root.total()),
-                    weight(root.self_weight),
-                    weight(root.children),
-                    weight(root.total()),
-                    samples(self.summary.root_samples[id]),
-                    Cell::Nothing,
-                    Cell::Nothing,
-                    Cell::Nothing,
-                    Cell::Nothing,
-                    Cell::Nothing,
-                    Cell::Nothing,
-                    text(self.name(id)),
-                ]);
+                table.rows.push(rows.root(id, root));
             }
         }
         for (id, arc) in self.summary.graph.arcs().enumerate() {
-            let (total, portion) = self.summary.weight(id);
-            let inside = match self.summary.cycles.share(arc.from, arc.to) {
-                true => cycle_of(arc.to),
-                false => Cell::Nothing,
-            };
-            let optional = |part: Option<f64>| part.map_or(Cell::Nothing, weight);
             about.push([Some(arc.from), Some(arc.to)]);
-            table.rows.push(vec![
-                text("arc"),
-                plain(arc.from),
-                text(subject.module(arc.from)),
-                plain(arc.to),
-                text(subject.module(arc.to)),
-                inside,
-                total.map_or(Cell::Nothing, share),
-                optional(portion.map(|portion| portion.self_weight)),
-                optional(portion.map(|portion| portion.children)),
-                optional(total),
-                samples(arc.samples),
-                arc.calls.map_or(Cell::Nothing, Cell::Count),
-                flag(arc.calls, arc.calls_are_least),
-                Cell::Count(arc.sites()),
-                text(arc.origin().name()),
-                Cell::Nothing,
-                text(self.name(arc.from)),
-                text(self.name(arc.to)),
-            ]);
+            table.rows.push(rows.arc(id, arc));
         }
         let table = label::with_addresses(table, subject, OfCallers::Shown, about);
         match subject.profile.counts.as_ref() {
             Some(counts) if counts.are_partial() => table,
             _ => table.without(&["calls_at_least"]),
         }
+    }
+}
+
+fn text(text: &str) -> Cell {
+    Cell::Text(text.to_owned())
+}
+
+fn weight(part: f64) -> Cell {
+    Cell::Weight(rounded(part))
+}
+
+/// 1 if a number of calls is a lower bound, else 0; nothing where there is no number.
+fn flag(calls: Option<u64>, is_least: bool) -> Cell {
+    calls.map_or(Cell::Nothing, |_| Cell::Count(u64::from(is_least)))
+}
+
+/// Makes the rows of the table. A row has all columns; what is no figure of its kind is left empty.
+struct Rows<'a> {
+    view: &'a GraphView<'a>,
+    subject: &'a Subject<'a>,
+}
+
+impl Rows<'_> {
+    fn share(&self, part: f64) -> Cell {
+        Cell::Share {
+            part: rounded(part),
+            whole: self.subject.selection.total(),
+        }
+    }
+
+    fn plain(&self, id: FunctionId) -> Cell {
+        Cell::Text(self.subject.plain_name(id).into_owned())
+    }
+
+    fn module(&self, id: FunctionId) -> Cell {
+        text(self.subject.module(id))
+    }
+
+    fn cycle_of(&self, id: FunctionId) -> Cell {
+        let summary = self.view.summary;
+        summary.cycles.of()[id].map_or(Cell::Nothing, |cycle| {
+            Cell::Count(summary.number(cycle) as u64)
+        })
+    }
+
+    /// Numbers of samples are known by stacks only.
+    fn samples(&self, number: u64) -> Cell {
+        if self.view.summary.has_stacks() {
+            Cell::Count(number)
+        } else {
+            Cell::Nothing
+        }
+    }
+
+    /// A function or a cycle.
+    fn ranked(&self, entry: Entry) -> Vec<Cell> {
+        let summary = self.view.summary;
+        let (portion, total) = (summary.portion(entry), summary.total(entry));
+        let calls = summary.calls.as_ref().map(|calls| match entry {
+            Entry::Function(id) => (calls.functions[id].known(), calls.functions[id].is_least),
+            Entry::Cycle(cycle) => {
+                let calls = &calls.cycles[cycle];
+                // At least 0 calls says nothing.
+                let known = (!calls.is_least || calls.outside > 0).then_some(calls.outside);
+                (known, calls.is_least)
+            }
+        });
+        let (calls, is_least) = calls.unwrap_or_default();
+        let (row, name, module, cycle, samples, label) = match entry {
+            Entry::Function(id) => (
+                self.subject.profile.rows.name(),
+                self.plain(id),
+                self.module(id),
+                self.cycle_of(id),
+                self.samples(summary.weights.samples[id]),
+                text(self.view.name(id)),
+            ),
+            Entry::Cycle(cycle) => (
+                "cycle",
+                Cell::Nothing,
+                Cell::Nothing,
+                Cell::Count(summary.number(cycle) as u64),
+                Cell::Nothing,
+                Cell::Nothing,
+            ),
+        };
+        vec![
+            text(row),
+            Cell::Nothing,
+            Cell::Nothing,
+            name,
+            module,
+            cycle,
+            self.share(total),
+            weight(portion.self_weight),
+            weight(portion.children),
+            weight(total),
+            samples,
+            calls.map_or(Cell::Nothing, Cell::Count),
+            flag(calls, is_least),
+            Cell::Nothing,
+            Cell::Nothing,
+            summary
+                .total_max(entry)
+                .map_or(Cell::Nothing, range::weight),
+            Cell::Nothing,
+            label,
+        ]
+    }
+
+    /// What a function took that was called by no function of the profile.
+    fn root(&self, id: FunctionId, root: Portion) -> Vec<Cell> {
+        vec![
+            text("root"),
+            Cell::Nothing,
+            Cell::Nothing,
+            self.plain(id),
+            self.module(id),
+            self.cycle_of(id),
+            self.share(root.total()),
+            weight(root.self_weight),
+            weight(root.children),
+            weight(root.total()),
+            self.samples(self.view.summary.root_samples[id]),
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::Nothing,
+            text(self.view.name(id)),
+        ]
+    }
+
+    fn arc(&self, id: ArcId, arc: &CallArc) -> Vec<Cell> {
+        let summary = self.view.summary;
+        let (total, portion) = summary.weight(id);
+        let inside = if summary.cycles.share(arc.from, arc.to) {
+            self.cycle_of(arc.to)
+        } else {
+            Cell::Nothing
+        };
+        let optional = |part: Option<f64>| part.map_or(Cell::Nothing, weight);
+        vec![
+            text("arc"),
+            self.plain(arc.from),
+            self.module(arc.from),
+            self.plain(arc.to),
+            self.module(arc.to),
+            inside,
+            total.map_or(Cell::Nothing, |total| self.share(total)),
+            optional(portion.map(|portion| portion.self_weight)),
+            optional(portion.map(|portion| portion.children)),
+            optional(total),
+            self.samples(arc.samples),
+            arc.calls.map_or(Cell::Nothing, Cell::Count),
+            flag(arc.calls, arc.calls_are_least),
+            Cell::Count(arc.sites()),
+            text(arc.origin().name()),
+            Cell::Nothing,
+            text(self.view.name(arc.from)),
+            text(self.view.name(arc.to)),
+        ]
     }
 }

@@ -31,9 +31,10 @@ impl Joined<'_> {
     /// The horizontal distances of the ends of an arc from the centres of their cells.
     pub fn asides(&self, arc: usize) -> (f64, f64) {
         let Arc { from, to } = &self.arcs[arc];
-        match self.is_upward[arc] {
-            true => (to.x + ASIDE, from.x + ASIDE),
-            false => (from.x, to.x),
+        if self.is_upward[arc] {
+            (to.x + ASIDE, from.x + ASIDE)
+        } else {
+            (from.x, to.x)
         }
     }
 }
@@ -98,10 +99,11 @@ pub(super) fn columns(joined: &Joined, spacing: &Spacing) -> Vec<f64> {
                 let sum: f64 = links()
                     .map(|link| link.weight * (before[link.other] + link.shift))
                     .sum();
-                match weight > 0.0 {
-                    true => (sum / weight, weight),
+                if weight > 0.0 {
+                    (sum / weight, weight)
+                } else {
                     // A small weight lets others push it aside.
-                    false => (before[cell], 0.1),
+                    (before[cell], 0.1)
                 }
             });
         }

@@ -124,9 +124,8 @@ pub fn layout(sizes: &[Size], arcs: &[Arc], spacing: &Spacing) -> Layout {
         .map(|arc| (arc.from.node, arc.to.node))
         .collect();
     let is_upward = ranks::upward(sizes.len(), &ends);
-    let down = |(&(from, to), &is_upward): (&(usize, usize), &bool)| match is_upward {
-        true => (to, from),
-        false => (from, to),
+    let down = |(&(from, to), &is_upward): (&(usize, usize), &bool)| {
+        if is_upward { (to, from) } else { (from, to) }
     };
     let down: Vec<(usize, usize)> = ends.iter().zip(&is_upward).map(down).collect();
     let ranks = ranks::ranks(sizes.len(), &down);

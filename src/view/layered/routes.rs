@@ -39,9 +39,10 @@ pub(super) fn routes(joined: &Joined, x: &[f64], spacing: &Spacing) -> Layout {
     for (arc, chain) in joined.rows.chains.iter().enumerate() {
         let is_upward = joined.is_upward[arc];
         let ends = &joined.arcs[arc];
-        let (upper, lower) = match is_upward {
-            true => (ends.to, ends.from),
-            false => (ends.from, ends.to),
+        let (upper, lower) = if is_upward {
+            (ends.to, ends.from)
+        } else {
+            (ends.from, ends.to)
         };
         let (first, last) = joined.asides(arc);
         let mut points = Vec::with_capacity(2 * chain.len());

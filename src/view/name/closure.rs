@@ -57,10 +57,14 @@ pub fn for_people<'n>(
             ("{async_closure", "async closure"),
             ("{gen_", "generator"),
         ];
-        let kind = kinds.iter().find(|(start, _)| own.starts_with(start));
-        let kind = kind.map_or("closure", |(_, kind)| kind);
-        let number = own.split_once('#').filter(|_| form != Form::Short);
-        let number = number.and_then(|(_, number)| number.split_once('}'));
+        let kind = kinds
+            .iter()
+            .find(|(start, _)| own.starts_with(start))
+            .map_or("closure", |(_, kind)| kind);
+        let number = own
+            .split_once('#')
+            .filter(|_| form != Form::Short)
+            .and_then(|(_, number)| number.split_once('}'));
         let kind = match number {
             Some((number, _)) => format!("{kind} {number}"),
             None => kind.to_owned(),

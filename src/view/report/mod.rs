@@ -189,8 +189,10 @@ impl Report {
     /// The functions by self weight with all their figures, and with all that tells functions of one
     /// name apart.
     pub fn table(&self, subject: &Subject) -> Table {
-        let rows = self.functions.iter();
-        let rows = rows.map(|(row, _)| (row.function, &*row.name));
+        let rows = self
+            .functions
+            .iter()
+            .map(|(row, _)| (row.function, &*row.name));
         label::with_identities(self.figures(subject), subject, rows)
     }
 

@@ -18,10 +18,11 @@ impl Report {
         let what = what_is_counted(subject.selection.event());
         if !self.functions.is_empty() {
             blocks.push(Block::Space);
-            blocks.extend(match self.waits.is_empty() {
-                true => self.by_self(subject, what, self.rows),
+            blocks.extend(if self.waits.is_empty() {
+                self.by_self(subject, what, self.rows)
+            } else {
                 // All off-CPU time is self time of the scheduler.
-                false => self.waits_blocks(subject, what, self.rows),
+                self.waits_blocks(subject, what, self.rows)
             });
             if let Some(hot) = &self.hot {
                 let lines = HotLines::new(subject, hot, &self.charged.owners, usize::MAX);
@@ -65,9 +66,10 @@ impl Report {
             _ => "",
         };
         // All off-CPU time is in the scheduler and what leads to it: those say nothing.
-        let outside = match self.waits.is_empty() {
-            true => "",
-            false => ", outside of the kernel",
+        let outside = if self.waits.is_empty() {
+            ""
+        } else {
+            ", outside of the kernel"
         };
         if !self.by_total.rows.is_empty() {
             blocks.push(Block::Heading(format!(
@@ -334,13 +336,15 @@ impl Report {
 
 /// What the lines are.
 pub(super) fn hot_heading(lines: &HotLines, what: &str) -> String {
-    let paths = match lines.has_second() {
-        true => "Hot paths by",
-        false => "Hot path by",
+    let paths = if lines.has_second() {
+        "Hot paths by"
+    } else {
+        "Hot path by"
     };
-    let collapsed = match lines.is_collapsed() {
-        true => ", recursion collapsed",
-        false => "",
+    let collapsed = if lines.is_collapsed() {
+        ", recursion collapsed"
+    } else {
+        ""
     };
     format!("{paths} {what}: the heaviest callee at each step{collapsed}")
 }

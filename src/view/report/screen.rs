@@ -55,9 +55,10 @@ impl Report {
         // An empty line, the heading and the names of the columns.
         const AROUND: usize = 3;
         let [fewest, most] = SELF_ROWS;
-        let all = match self.waits.is_empty() {
-            true => self.functions.len(),
-            false => self.waits.len(),
+        let all = if self.waits.is_empty() {
+            self.functions.len()
+        } else {
+            self.waits.len()
         };
         let mut rows = (room.saturating_sub(2 * AROUND) / 2)
             .clamp(fewest, most)
@@ -70,8 +71,9 @@ impl Report {
         let [shortest, longest] = HOT_LINES;
         let hot = self.hot.as_ref().map(|hot| {
             let legend = usize::from(hot.at_most.is_some());
-            let lines = left.saturating_sub(AROUND + legend);
-            let lines = lines.clamp(shortest, longest);
+            let lines = left
+                .saturating_sub(AROUND + legend)
+                .clamp(shortest, longest);
             let lines = HotLines::new(subject, hot, &self.charged.owners, lines);
             let table = lines.table(subject);
             let legend = range::short_legend(range::cells(&table));
@@ -95,9 +97,10 @@ impl Report {
             rows += left;
         }
         let mut blocks = vec![Block::Space];
-        blocks.extend(match self.waits.is_empty() {
-            true => self.by_self(subject, what, rows),
-            false => self.waits_blocks(subject, what, rows),
+        blocks.extend(if self.waits.is_empty() {
+            self.by_self(subject, what, rows)
+        } else {
+            self.waits_blocks(subject, what, rows)
         });
         if let Some((hot, legend)) = hot {
             blocks.extend(hot);
@@ -120,6 +123,7 @@ impl Report {
                 let part = format!("{name} {} %", number::percent(part, whole, 2));
                 let more = format!(", {} more", count - number);
                 let width = [&*text, ", ", &part, &more].map(|text| text.chars().count());
+                // The first name is shown even where it is too wide.
                 if number > 0 && width.iter().sum::<usize>() > WIDTH {
                     text.push_str(&more);
                     break;

@@ -80,8 +80,10 @@ impl Folds {
     pub fn new(subject: &Subject, calls: &CallTree, owners: &Owners, min: f64) -> Folds {
         let whole = subject.selection.total();
         let nodes = calls.nodes.enumerate();
-        let chosen = nodes.filter(|(_, node)| reaches(node.standing(), whole, min));
-        let chosen: Vec<NodeId> = chosen.map(|(id, _)| id).collect();
+        let chosen: Vec<NodeId> = nodes
+            .filter(|(_, node)| reaches(node.standing(), whole, min))
+            .map(|(id, _)| id)
+            .collect();
         let by_last = foreign_chains(subject, calls, &chosen, owners);
         let within = by_last
             .iter()
@@ -141,13 +143,16 @@ pub(super) fn chains(
         if node.stub.is_some() || node.in_code || !can(&node) {
             continue;
         }
-        let around = node.parent.filter(|&parent| children[parent] == 1);
-        let around = around.filter(|&parent| is_joined(&calls.nodes.at(parent), &node));
-        let before = around.and_then(|parent| chain.get(&parent).copied());
-        let before = before.filter(|&(start, _)| {
-            let whole = calls.nodes.at(start).weight();
-            (whole - node.weight().min(whole)) as f64 <= whole as f64 / 100.0
-        });
+        let around = node
+            .parent
+            .filter(|&parent| children[parent] == 1)
+            .filter(|&parent| is_joined(&calls.nodes.at(parent), &node));
+        let before = around
+            .and_then(|parent| chain.get(&parent).copied())
+            .filter(|&(start, _)| {
+                let whole = calls.nodes.at(start).weight();
+                (whole - node.weight().min(whole)) as f64 <= whole as f64 / 100.0
+            });
         match before {
             Some((start, frames)) => {
                 chain.insert(id, (start, frames + 1));

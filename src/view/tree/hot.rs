@@ -52,8 +52,11 @@ impl HotLines {
             }
             rest.insert(id, left);
         }
-        let functions = calls.nodes.ids().filter(|&id| shown.lines[id]);
-        let functions = functions.map(|id| calls.nodes.at(id).function);
+        let functions = calls
+            .nodes
+            .ids()
+            .filter(|&id| shown.lines[id])
+            .map(|id| calls.nodes.at(id).function);
         let labels = Labels::new(subject, functions);
         folds.retain(|&last, _| shown.lines[last]);
         let tree = Tree {
@@ -95,8 +98,10 @@ impl HotLines {
     /// The lines, each with what its function calls besides.
     pub fn table(&self, subject: &Subject) -> Table {
         // How much came through collapsed calls is for the tree to show.
-        let table = self.tree.drawing(subject);
-        let mut table = table.without(&["via_collapsed_percent"]);
+        let mut table = self
+            .tree
+            .drawing(subject)
+            .without(&["via_collapsed_percent"]);
         let whole = subject.selection.total();
         let name = table.columns.iter().position(|column| column.key == "name");
         let place = name.unwrap_or(table.columns.len());
@@ -158,8 +163,7 @@ fn choose(
     let length = |path: &[NodeId]| path.iter().filter(|&&id| !is_folded[id]).count();
     let needed = [first, second].map(length);
     let room_of_second = needed[1].min((lines / 3).max(lines.saturating_sub(needed[0])));
-    let room = [lines.saturating_sub(room_of_second), room_of_second];
-    let room = room.map(|room| room.min(PATH));
+    let room = [lines.saturating_sub(room_of_second), room_of_second].map(|room| room.min(PATH));
     for (path, room) in [first, second].into_iter().zip(room) {
         // The nodes of a chain are on the page if its last one is.
         let mut waiting: Vec<NodeId> = Vec::new();

@@ -361,9 +361,10 @@ impl Tree {
 
     fn drawing(&self, subject: &Subject) -> Table {
         let bottom_up = self.direction == Direction::BottomUp;
-        let (percent, weight) = match bottom_up {
-            true => ("self %", "self"),
-            false => ("total %", "total"),
+        let (percent, weight) = if bottom_up {
+            ("self %", "self")
+        } else {
+            ("total %", "total")
         };
         let name = rows::tree_title(subject.profile.rows, bottom_up);
         let mut table = Table::new(vec![

@@ -70,20 +70,21 @@ fn defined_in<'a>(
         let rest = full.split_off(depth);
         // What is named of a page may be handed on from a file below it.
         let handed_on = rest.first().and_then(|name| {
-            let mut paths = names[file].paths.iter();
-            paths.find_map(|path| {
-                let is_it = path.inside.is_empty() && path.segments.last() == Some(name);
-                let child = [&full[..], &path.segments[..1]].concat();
-                let target = if modules.contains_key(&child) {
-                    Some([&full[..], &path.segments[..]].concat())
-                } else {
-                    resolve(file, path)
-                };
-                let below = |target: &Vec<String>| {
-                    target.len() > full.len() + 1 && target.starts_with(&full)
-                };
-                target.filter(|target| is_it && below(target))
-            })
+            let below =
+                |target: &Vec<String>| target.len() > full.len() + 1 && target.starts_with(&full);
+            names[file]
+                .paths
+                .iter()
+                .filter(|path| path.inside.is_empty() && path.segments.last() == Some(name))
+                .find_map(|path| {
+                    let child = [&full[..], &path.segments[..1]].concat();
+                    let target = if modules.contains_key(&child) {
+                        Some([&full[..], &path.segments[..]].concat())
+                    } else {
+                        resolve(file, path)
+                    };
+                    target.filter(below)
+                })
         });
         match handed_on {
             Some(next) if seen.insert(next.clone()) => full = [next, rest[1..].to_vec()].concat(),

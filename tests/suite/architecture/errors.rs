@@ -4,30 +4,30 @@
 //! named ones without breaking who matches on them. So no type that derives `thiserror::Error` is a
 //! tuple, and neither is a variant of it.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenTree};
 
 use super::map::Map;
 use super::names::{ident, is_ident, is_punct, tokens};
-use super::tree::{Tree, room_of};
+use super::source::Sources;
+use super::tree::room_of;
 
 /// Adds a line for every tuple among the library's errors.
-pub fn check(map: &Map, tree: &Tree, told: &mut Vec<String>) {
+pub fn check(map: &Map, sources: &Sources, told: &mut Vec<String>) {
     let outside = |file: &str| map.room(room_of(file)).is_some_and(|room| room.outside);
-    for (file, text) in tree.sources().filter(|(file, _)| !outside(file)) {
-        let Ok(stream) = text.parse::<TokenStream>() else {
-            continue;
-        };
-        let tokens = tokens(stream);
-        for at in 0..tokens.len() {
-            if is_punct(&tokens, at, '#') && derives_error(&tokens[at + 1..]) {
-                for (line, name) in tuples(&tokens[at + 2..]) {
-                    told.push(format!(
-                        "{file}:{line}: the error `{name}` is a tuple; give its fields names"
-                    ));
-                }
-            }
+    for (file, source) in sources.iter().filter(|(file, _)| !outside(file)) {
+        for (line, name) in &source.tuples {
+            told.push(format!(
+                "{file}:{line}: the error `{name}` is a tuple; give its fields names"
+            ));
         }
     }
+}
+
+/// The tuples among the errors of a file, with their lines.
+pub fn in_tokens(tokens: &[TokenTree]) -> Vec<(usize, String)> {
+    let is_error = |&at: &usize| is_punct(tokens, at, '#') && derives_error(&tokens[at + 1..]);
+    let errors = (0..tokens.len()).filter(is_error);
+    errors.flat_map(|at| tuples(&tokens[at + 2..])).collect()
 }
 
 /// Whether an attribute is a `derive` with `Error` in it.

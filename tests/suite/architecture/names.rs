@@ -10,7 +10,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// A path of at least two names, or of one in a `use`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct NamedPath {
     /// `*` at the end for a glob.
     pub segments: Vec<String>,
@@ -22,7 +22,7 @@ pub struct NamedPath {
 }
 
 /// `mod name`, with or without its body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Module {
     pub name: String,
     pub public: bool,
@@ -30,7 +30,7 @@ pub struct Module {
 }
 
 /// All that is named in a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Names {
     pub paths: Vec<NamedPath>,
     pub modules: Vec<Module>,
@@ -43,9 +43,14 @@ impl Names {
     /// Of the source text of a file; `Err` if it is no Rust.
     pub fn read(text: &str) -> Result<Self, String> {
         let stream: TokenStream = text.parse().map_err(|_| "no Rust tokens".to_string())?;
+        Ok(Self::of(&tokens(stream)))
+    }
+
+    /// Of the tokens of a file.
+    pub fn of(tokens: &[TokenTree]) -> Self {
         let mut names = Self::default();
-        names.walk(&tokens(stream), &mut Vec::new());
-        Ok(names)
+        names.walk(tokens, &mut Vec::new());
+        names
     }
 
     fn walk(&mut self, tokens: &[TokenTree], inside: &mut Vec<String>) {

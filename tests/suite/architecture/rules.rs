@@ -7,6 +7,7 @@ use super::errors;
 use super::map::{Inner, Map, Room};
 use super::names::{NamedPath, Names};
 use super::signatures;
+use super::source::{Source, Sources};
 use super::speech;
 use super::tree::{Tree, module_path, room_of};
 use super::types;
@@ -29,10 +30,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
     };
     let mut told = Vec::new();
     let mut names = BTreeMap::new();
+    let mut sources = Sources::new();
     for (file, text) in tree.sources() {
-        match Names::read(text) {
+        match Source::of(file, text) {
             Ok(found) => {
-                names.insert(file, found);
+                names.insert(file, found.names.clone());
+                sources.insert(file, found);
             }
             Err(why) => told.push(format!("{file}: {why}")),
         }
@@ -45,9 +48,9 @@ pub fn check(tree: &Tree) -> Vec<String> {
     check_folders(tree, &mut told);
     check_circles(&names, &mut told);
     check_unsafe(&map, &names, &mut told);
-    speech::check(&map, tree, &mut told);
-    signatures::check(&map, tree, &names, &mut told);
-    errors::check(&map, tree, &mut told);
+    speech::check(&map, &sources, &mut told);
+    signatures::check(&map, tree, &sources, &names, &mut told);
+    errors::check(&map, &sources, &mut told);
     check_use(&map, &names, &mut told);
     let macros = exported_macros(&names);
     for (file, found) in &names {

@@ -15,6 +15,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::map::Map;
 use super::names::{NamedPath, Names, ident, is_ident, is_punct, tokens};
 use super::rules::{resolve, unstable_packages};
+use super::source::Sources;
 use super::tree::{Tree, module_path, room_of};
 
 /// A path from the crate's root, or from a package.
@@ -27,27 +28,30 @@ struct Signature {
     /// As it is reported.
     shown: String,
     line: usize,
-    tokens: Vec<TokenTree>,
+    /// The paths that it names, as they are written.
+    paths: Vec<FullPath>,
 }
 
 /// Adds a line for every package before 1.0 in a public signature.
-pub fn check(map: &Map, tree: &Tree, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
+pub fn check(
+    map: &Map,
+    tree: &Tree,
+    sources: &Sources,
+    names: &BTreeMap<&str, Names>,
+    told: &mut Vec<String>,
+) {
     let packages = unstable_packages(tree.text("Cargo.toml"));
     let outside = |file: &str| map.room(room_of(file)).is_some_and(|room| room.outside);
-    let mut signatures: Vec<(&str, Signature)> = Vec::new();
-    let mut aliases: Vec<(&str, Signature)> = Vec::new();
-    let mut private: BTreeSet<FullPath> = BTreeSet::new();
-    let mut reexports: Vec<(&str, NamedPath)> = Vec::new();
-    for (file, text) in tree.sources().filter(|(file, _)| !outside(file)) {
-        let Ok(stream) = text.parse::<TokenStream>() else {
-            continue;
-        };
-        let mut read = Items::default();
-        read.module(&tokens(stream), &module_path(file), None);
-        signatures.extend(read.signatures.into_iter().map(|found| (file, found)));
-        aliases.extend(read.aliases.into_iter().map(|found| (file, found)));
-        private.extend(read.private);
-        reexports.extend(read.reexports.into_iter().map(|found| (file, found)));
+    let mut signatures: Vec<(&str, &Signature)> = Vec::new();
+    let mut aliases: Vec<(&str, &Signature)> = Vec::new();
+    let mut private: BTreeSet<&FullPath> = BTreeSet::new();
+    let mut reexports: Vec<(&str, &NamedPath)> = Vec::new();
+    for (&file, source) in sources.iter().filter(|(file, _)| !outside(file)) {
+        let read = &source.items;
+        signatures.extend(read.signatures.iter().map(|found| (file, found)));
+        aliases.extend(read.aliases.iter().map(|found| (file, found)));
+        private.extend(&read.private);
+        reexports.extend(read.reexports.iter().map(|found| (file, found)));
     }
     let exports = Exports::of(names, &reexports);
     // A private alias hides a foreign type, and an alias may hide an alias.
@@ -80,11 +84,12 @@ pub fn check(map: &Map, tree: &Tree, names: &BTreeMap<&str, Names>, told: &mut V
 /// The path of a type: as it is written in the file, or where a `use` of the file has it from.
 fn defined(file: &str, owner: &FullPath, names: &BTreeMap<&str, Names>) -> FullPath {
     let (module, name) = owner.split_at(owner.len() - 1);
-    let mut imports = names[file]
-        .paths
+    // Imports of a file are not those of a module inside of it.
+    let imports = &names[file].paths;
+    let import = imports
         .iter()
+        .find(|path| path.imported_as.as_ref() == Some(&name[0]))
         .filter(|_| module_path(file) == module);
-    let import = imports.find(|path| path.imported_as.as_ref() == Some(&name[0]));
     import
         .and_then(|path| resolve(file, path))
         .unwrap_or_else(|| owner.clone())
@@ -99,9 +104,7 @@ fn names_of(
     foreign: &BTreeMap<FullPath, String>,
 ) -> Option<String> {
     let found = names.get(file)?;
-    let mut paths = Vec::new();
-    paths_in(&signature.tokens, &mut paths);
-    paths.into_iter().find_map(|path| {
+    signature.paths.iter().find_map(|path| {
         let import = found
             .paths
             .iter()
@@ -119,7 +122,7 @@ fn names_of(
                 full.extend(path[1..].iter().cloned());
                 full
             }
-            None => path,
+            None => path.clone(),
         };
         let package = packages.iter().find(|package| **package == full[0]);
         let here = || [module_path(file), full.clone()].concat();
@@ -159,7 +162,7 @@ struct Exports {
 }
 
 impl Exports {
-    fn of(names: &BTreeMap<&str, Names>, reexports: &[(&str, NamedPath)]) -> Self {
+    fn of(names: &BTreeMap<&str, Names>, reexports: &[(&str, &NamedPath)]) -> Self {
         let mut public: BTreeSet<FullPath> = BTreeSet::new();
         let mut handed_on = Vec::new();
         for (file, found) in names {
@@ -206,7 +209,7 @@ impl Exports {
 
 /// Reads the items of a file.
 #[derive(Default)]
-struct Items {
+pub struct Items {
     signatures: Vec<Signature>,
     aliases: Vec<Signature>,
     private: Vec<FullPath>,
@@ -220,6 +223,13 @@ const KINDS: [&str; 9] = [
 ];
 
 impl Items {
+    /// The items of a file, which is this module.
+    pub fn of(tokens: &[TokenTree], module: &[String]) -> Self {
+        let mut items = Self::default();
+        items.module(tokens, module, None);
+        items
+    }
+
     /// Items of a module, or of an `impl` or `trait` of `owner`.
     fn module(&mut self, tokens: &[TokenTree], module: &[String], owner: Option<&Owner>) {
         let mut at = 0;
@@ -292,11 +302,13 @@ impl Items {
             "use" => tokens[name_at..].to_vec(),
             _ => rest.to_vec(),
         };
+        let mut paths = Vec::new();
+        paths_in(&seen, &mut paths);
         let signature = || Signature {
             owner: owner.map_or(own_path.clone(), |owner| owner.path.clone()),
             shown: shown.clone(),
             line,
-            tokens: seen.clone(),
+            paths: paths.clone(),
         };
         if kind == "type" && owner.is_none() {
             self.aliases.push(signature());
@@ -347,11 +359,13 @@ impl Items {
             _ => return,
         };
         if of_trait.is_some() {
+            let mut paths = Vec::new();
+            paths_in(head, &mut paths);
             self.signatures.push(Signature {
                 owner: owner.path.clone(),
                 shown: format!("impl … for {name}"),
                 line: head[0].span().start().line,
-                tokens: head.to_vec(),
+                paths,
             });
         }
         self.module(&body, module, Some(&owner));

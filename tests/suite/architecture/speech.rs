@@ -7,26 +7,22 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::map::Map;
-use super::tree::{Tree, room_of};
+use super::names::is_ident;
+use super::source::Sources;
+use super::tree::room_of;
 
 /// Words of advice that are found anywhere in a text.
 const WORDS: [&str; 4] = ["sysctl", "setcap", "ulimit", "proftool "];
 
 /// Tells each literal outside of the command line that names an option or a command.
-pub fn check(map: &Map, tree: &Tree, told: &mut Vec<String>) {
-    for (file, text) in tree.sources() {
+pub fn check(map: &Map, sources: &Sources, told: &mut Vec<String>) {
+    for (file, source) in sources {
         let is_outside = map.room(room_of(file)).is_some_and(|room| room.outside);
-        // Text that is no Rust is told by the reader of names.
-        let Ok(stream) = text.parse::<TokenStream>() else {
-            continue;
-        };
         if is_outside || file.ends_with("/tests.rs") {
             continue;
         }
-        let mut literals = Vec::new();
-        collect(stream, &mut literals);
-        for (line, text) in literals {
-            if let Some(word) = spoken(&text) {
+        for (line, text) in &source.literals {
+            if let Some(word) = spoken(text) {
                 told.push(format!(
                     "{file}:{line}: a text names `{word}`; the library states facts, `cli` words advice"
                 ));
@@ -36,6 +32,12 @@ pub fn check(map: &Map, tree: &Tree, told: &mut Vec<String>) {
 }
 
 /// The string literals of a file with their lines, without docs and tests.
+pub fn literals(stream: TokenStream) -> Vec<(usize, String)> {
+    let mut literals = Vec::new();
+    collect(stream, &mut literals);
+    literals
+}
+
 fn collect(stream: TokenStream, literals: &mut Vec<(usize, String)>) {
     let tokens: Vec<TokenTree> = stream.into_iter().collect();
     let mut at = 0;
@@ -50,10 +52,11 @@ fn collect(stream: TokenStream, literals: &mut Vec<(usize, String)>) {
                     at += 1;
                     continue;
                 };
-                let words = attribute.stream().to_string();
-                if words.starts_with("doc") {
+                let mut words = attribute.stream().into_iter();
+                let is_doc = words.next().is_some_and(|word| is_ident(&word, "doc"));
+                if is_doc {
                     at = place + 1;
-                } else if words.replace(' ', "") == "cfg(test)" {
+                } else if attribute.stream().to_string().replace(' ', "") == "cfg(test)" {
                     at = item_end(&tokens, place + 1);
                 } else {
                     collect(attribute.stream(), literals);

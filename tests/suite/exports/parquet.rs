@@ -1,7 +1,8 @@
 //! The table for databases, read back row by row.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::fs::{self, File};
+use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row as Record};
@@ -23,9 +24,12 @@ fn written(profile: &Profile, selection: &Selection) -> Vec<u8> {
 
 /// The rows, each by the names of its columns.
 fn table(bytes: &[u8]) -> Vec<BTreeMap<String, Field>> {
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(bytes).unwrap();
-    let reader = SerializedFileReader::new(file).unwrap();
+    // Each test has a thread of its own.
+    let name = format!("rows-{:?}.parquet", std::thread::current().id());
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, bytes).unwrap();
+    let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+    fs::remove_file(&path).unwrap();
     let rows = reader.get_row_iter(None).unwrap();
     let named = |row: Record| {
         let columns = row.get_column_iter();

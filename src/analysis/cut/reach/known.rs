@@ -96,15 +96,18 @@ impl Known {
                 Some(code) => {
                     is_read[function.module] = true;
                     known.target[id] = code.pointers_in_data > 0 || code.can_be_found;
-                    known.ways[Node::of(id)] = match code.calls_indirectly() {
-                        true => way::INDIRECT,
-                        false => 0,
+                    known.ways[Node::of(id)] = if code.calls_indirectly() {
+                        way::INDIRECT
+                    } else {
+                        0
                     };
                 }
                 None => known.unread[id] = !function.is_cut_mark() && !is_row(profile, id),
             }
         }
         known.read_what_is_inlined(profile);
+        // After inlined functions are known as read: what is still unread may call anything, and
+        // pointers may lead to it. User code cannot call into the kernel by a pointer.
         for (id, function) in profile.functions.enumerate() {
             known.kernel[id] = code.is_kernel(function.module);
             known.target[id] &= !known.kernel[id];
@@ -117,9 +120,10 @@ impl Known {
             }
         }
         for call in code.calls().iter().filter(|call| !call.kind.is_call()) {
-            match of(call.from).is_some_and(|code| code.is_entry) {
-                true => known.main[call.to] = true,
-                false => known.target[call.to] |= !known.kernel[call.to],
+            if of(call.from).is_some_and(|code| code.is_entry) {
+                known.main[call.to] = true
+            } else {
+                known.target[call.to] |= !known.kernel[call.to]
             }
         }
         known.start_up(profile);
@@ -174,8 +178,10 @@ impl Known {
         for &(_, callee) in &calls {
             callers[callee] += 1;
         }
-        let entries = code.functions.enumerate();
-        let entries = entries.filter(|(_, code)| code.is_some_and(|code| code.is_entry));
+        let entries = code
+            .functions
+            .enumerate()
+            .filter(|(_, code)| code.is_some_and(|code| code.is_entry));
         let mut open: Vec<FunctionId> = entries.map(|(id, _)| id).collect();
         for &entry in &open {
             self.ways[Node::of(entry)] |= way::START;
@@ -218,11 +224,13 @@ pub(super) fn calls(profile: &Profile, known: &Known) -> Vec<(Node, Node)> {
         let code = code.functions.get(id).copied().flatten();
         code.is_some_and(|code| code.picks)
     };
-    let in_code = code.calls().iter();
-    let in_code = in_code.filter(|call| call.kind.is_call() || picks(call.from));
-    let in_code = in_code.map(|call| (call.from, call.to));
-    let calls = observed.chain(in_code);
-    let mut calls: Vec<(Node, Node)> = calls
+    let in_code = code
+        .calls()
+        .iter()
+        .filter(|call| call.kind.is_call() || picks(call.from))
+        .map(|call| (call.from, call.to));
+    let mut calls: Vec<(Node, Node)> = observed
+        .chain(in_code)
         .map(|(from, to)| (Node::of(from), Node::of(to)))
         .collect();
     let followed = code.followed.as_ref().map(|followed| &followed.calls);

@@ -185,9 +185,10 @@ impl Reach {
     /// Why it is not known which of the possible ones it is in.
     pub(super) fn reason(&self, function: FunctionId) -> Unknown {
         let indirect = self.certain[Node::of(function)].ways & way::INDIRECT != 0;
-        match indirect && !self.unread[function] {
-            true => Unknown::IndirectCall,
-            false => Unknown::Code,
+        if indirect && !self.unread[function] {
+            Unknown::IndirectCall
+        } else {
+            Unknown::Code
         }
     }
 }

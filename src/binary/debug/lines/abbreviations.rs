@@ -50,8 +50,12 @@ impl<'b> Abbreviations<'b> {
 
     fn read(&self, offset: usize, account: &Account) -> Option<Arc<gimli::Abbreviations>> {
         let next = self.starts.partition_point(|&start| start <= offset);
-        let limit = self.starts.get(next).copied().unwrap_or(usize::MAX);
-        let limit = limit.min(self.section.len());
+        let limit = self
+            .starts
+            .get(next)
+            .copied()
+            .unwrap_or(usize::MAX)
+            .min(self.section.len());
         let bytes = self.section.slice().get(offset..limit)?;
         // The last table has no end but its own, and may be followed by anything.
         let len = length(bytes).unwrap_or(bytes.len());

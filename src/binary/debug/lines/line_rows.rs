@@ -174,8 +174,9 @@ pub(super) fn path<'b>(
     }
     // Directory 0 is that of the compilation.
     if entry.directory_index() != 0 {
-        let directory = entry.directory(header);
-        let directory = directory.and_then(|directory| names::string(directory, unit));
+        let directory = entry
+            .directory(header)
+            .and_then(|directory| names::string(directory, unit));
         add(Some(directory.unwrap_or_default()))?;
     }
     add(Some(

@@ -167,8 +167,13 @@ fn scope_name(
     let Some(signature) = closure(unit, index, scopes) else {
         return "{unnamed type}".to_owned();
     };
-    let siblings = scopes.scopes.get(..index).unwrap_or_default().iter();
-    let siblings = siblings.enumerate().filter(|(_, s)| s.parent == parent);
+    let siblings = scopes
+        .scopes
+        .get(..index)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.parent == parent);
     // Each of many closures of one scope looks at all before it.
     let siblings = siblings.take_while(|_| account.take_entries(1));
     let before = siblings.filter(|&(i, scope)| {
@@ -226,10 +231,11 @@ fn parameters(
             continue;
         }
         let of = type_name(unit, of?, scopes)?;
-        match is_artificial {
+        if is_artificial {
             // What `this` points to.
-            true => is_const |= types.is_empty() && of.contains(" const*"),
-            false => types.push(of),
+            is_const |= types.is_empty() && of.contains(" const*");
+        } else {
+            types.push(of);
         }
     }
     Some((types.join(", "), is_const))

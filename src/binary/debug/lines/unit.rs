@@ -62,8 +62,9 @@ impl<'b> Unit<'b> {
     ) -> bool {
         let (unit, place) = self.entries(debug);
         let function = self.functions(debug).at(address);
-        let rows = (lines || function.is_none()).then(|| self.rows(debug));
-        let rows = rows.flatten();
+        let rows = (lines || function.is_none())
+            .then(|| self.rows(debug))
+            .flatten();
         let row = rows.and_then(|rows| rows.at(address));
         let (mut file, mut line) = row.map_or((None, 0), |row| (Some(row.file), row.line));
         let Some(function) = function else {
@@ -104,8 +105,7 @@ impl<'b> Unit<'b> {
                 .and_then(|call| inlines.call(call))
                 .map(|call| call.from);
             let is_split_off = from.is_some_and(|from| {
-                let around = chain.last().copied();
-                let around = around.map_or_else(of_function, of_call);
+                let around = chain.last().copied().map_or_else(of_function, of_call);
                 is_split_off(definition, around, from)
             });
             out.push(InlineFrame {

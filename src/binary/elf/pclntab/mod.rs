@@ -87,8 +87,10 @@ pub(in crate::binary) fn table(
 /// The bytes of the table and their address.
 fn find(elf: &Elf) -> Option<Result<(u64, Vec<u8>), Error>> {
     let names: [&[u8]; 2] = [b".gopclntab", b".data.rel.ro.gopclntab"];
-    let own = names.iter().find_map(|name| elf.section(name));
-    let own = own.filter(|section| section.kind != SHT_NOBITS.0 && section.size > 0);
+    let own = names
+        .iter()
+        .find_map(|name| elf.section(name))
+        .filter(|section| section.kind != SHT_NOBITS.0 && section.size > 0);
     let section = own.or_else(|| elf.section(b".data.rel.ro"))?;
     let bytes = match elf.contents("table of Go functions", section) {
         Ok(bytes) => bytes,
@@ -156,8 +158,7 @@ fn add(elf: &Elf, table: &Table, into: &mut Functions) {
         let after = code.partition_point(|&(begin, _)| begin <= function.start);
         let section = after.checked_sub(1).and_then(|i| code.get(i));
         let is_code = section.is_some_and(|&(_, end)| function.end <= end);
-        let name = table.name_offset(function);
-        let name = name.filter(|&at| {
+        let name = table.name_offset(function).filter(|&at| {
             let name = room.take(strings, at);
             name.is_some_and(|name| !name.is_empty())
         });

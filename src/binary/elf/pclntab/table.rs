@@ -145,8 +145,9 @@ impl Table {
 
     /// The address at which the function at an index starts; behind the last one, where that ends.
     pub(super) fn start(&self, index: usize) -> Option<u64> {
-        let at = index.checked_mul(self.stride())?;
-        let at = at.checked_add(self.functions)?;
+        let at = index
+            .checked_mul(self.stride())?
+            .checked_add(self.functions)?;
         let f = self.fields();
         if self.version == Version::Go18 {
             self.text.checked_add(f.u32(at)?.into())

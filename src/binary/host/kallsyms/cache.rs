@@ -54,8 +54,11 @@ fn key(list: &Path) -> Option<Vec<u8>> {
 fn written(kernel: &Kallsyms) -> Option<Vec<u8>> {
     let core = kernel.core.clone()?;
     let text = kernel.text?.0;
-    let own = kernel.symbols.iter();
-    let own: Vec<&Symbol> = own.filter(|symbol| core.contains(&symbol.start)).collect();
+    let own: Vec<&Symbol> = kernel
+        .symbols
+        .iter()
+        .filter(|symbol| core.contains(&symbol.start))
+        .collect();
     let mut body = Vec::new();
     for number in [core.start, core.end, text] {
         body.extend(number.to_le_bytes());
@@ -184,8 +187,7 @@ mod tests {
         let contents = written(&Kallsyms::parse(LIST)).unwrap();
         let look = |contents: &[u8]| {
             cache.store(NAME, b"", contents).unwrap();
-            let kernel = read(cache.load(NAME, b"").unwrap());
-            let kernel = kernel.unwrap_or_default();
+            let kernel = read(cache.load(NAME, b"").unwrap()).unwrap_or_default();
             let addresses = (0..0xb000).step_by(16).map(Avma);
             addresses.filter_map(|address| kernel.at(address)).count()
         };

@@ -223,8 +223,9 @@ impl Kallsyms {
         if line.len() > NAME_LIMIT {
             return None;
         }
-        let words = line.split(u8::is_ascii_whitespace);
-        let mut words = words.filter(|word| !word.is_empty());
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty());
         let start = number(words.next()?)?;
         let kind = words.next()?;
         let name = &*utf8(words.next()?);
@@ -233,8 +234,10 @@ impl Kallsyms {
             self.text = Some(Avma(start));
         }
         let is_code = matches!(kind, b"T" | b"t" | b"W" | b"w");
-        let module = words.next().map(utf8);
-        let module = module.and_then(|word| self.module(word.trim_matches(['[', ']'])));
+        let module = words
+            .next()
+            .map(utf8)
+            .and_then(|word| self.module(word.trim_matches(['[', ']'])));
         let at = self.names.len();
         if is_code {
             self.names.push_str(name);

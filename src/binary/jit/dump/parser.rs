@@ -208,8 +208,9 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         }
         let name = utf8(&after[..length]);
         let name = self.text(&function_name(&name));
-        let lines = pending.filter(|(address, _)| *address == start);
-        let lines = lines.map_or((0, 0), |(_, lines)| lines);
+        let lines = pending
+            .filter(|(address, _)| *address == start)
+            .map_or((0, 0), |(_, lines)| lines);
         let of_code = self.dump.lines.get(lines.0 as usize..lines.1 as usize);
         self.with_lines += u64::from(of_code.is_some_and(|lines| !lines.is_empty()));
         for line in of_code.unwrap_or_default() {
@@ -285,8 +286,9 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
             let name = after.get(..length)?;
             rest = after.get(length + 1..)?;
             if name != b"\xff" {
-                let name = std::str::from_utf8(name).ok();
-                let name = name.filter(|name| !name.chars().any(char::is_control))?;
+                let name = std::str::from_utf8(name)
+                    .ok()
+                    .filter(|name| !name.chars().any(char::is_control))?;
                 file = Some(self.text(name));
             }
             let (at, line) = (self.u64(fields, 0), self.u32(fields, 8));

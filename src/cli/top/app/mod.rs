@@ -201,7 +201,7 @@ impl App {
         self.message = Some(super::written::written(&name, written));
     }
 
-    /// What a key does.
+    /// What a key does. What was opened last takes it: a prompt, an overlay, the view.
     pub fn key(&mut self, key: Key) -> Action {
         if key == Key::Control('c') {
             return Action::Quit;

@@ -88,6 +88,7 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
                 place += width + GAP;
             }
         }
+        // Last, over the styles of the cells.
         if is_chosen {
             let whole = Rect {
                 y: row,

@@ -12,8 +12,8 @@ const INDENT: usize = 13;
 
 /// Draws the text from this line on, as far back as it must be for the end to be seen.
 pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: Rect) {
-    let lines = text.lines();
-    let lines: Vec<String> = lines
+    let lines: Vec<String> = text
+        .lines()
         .flat_map(|line| wrapped(line, usize::from(body.width)))
         .collect();
     // The last line of the room says where one is, and how to leave.

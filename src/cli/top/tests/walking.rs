@@ -151,12 +151,19 @@ fn a_collapsed_call_leads_to_the_node_where_it_continues() {
     assert!(screen.contains("collapse: full"), "{screen}");
     assert!(screen.contains("eval... (38.46 %)"), "{screen}");
     let at = |stage: &Stage| stage.app.cursor().index();
-    let stub = stage.app.shown().unwrap().listing.lines.iter();
-    let stub = stub.into_iter().position(|line| {
-        let fold = line.branch.map(|branch| branch.fold);
-        matches!(fold, Some(super::super::listing::Fold::Stub(_)))
-    });
-    let stub = stub.unwrap();
+    let stub = stage
+        .app
+        .shown()
+        .unwrap()
+        .listing
+        .lines
+        .iter()
+        .into_iter()
+        .position(|line| {
+            let fold = line.branch.map(|branch| branch.fold);
+            matches!(fold, Some(super::super::listing::Fold::Stub(_)))
+        })
+        .unwrap();
     for _ in 0..stub {
         stage.keys("j");
     }

@@ -53,8 +53,11 @@ impl<W: Write + Seek> Log<W> {
     /// Reserves room for what comes at the end of the file.
     pub(in crate::sampler) fn reserve(&mut self, about: &About<'_>) {
         if let Some(limit) = &mut self.limit {
-            let kernel = about.images.build_ids.iter();
-            let kernel = kernel.map(|file| BuildIdEntry::size(file.path.len()));
+            let kernel = about
+                .images
+                .build_ids
+                .iter()
+                .map(|file| BuildIdEntry::size(file.path.len()));
             let events = about.events.len() as u64;
             limit.fixed = fixed_features(about).size()
                 + kernel.sum::<u64>()
@@ -91,8 +94,9 @@ impl<W: Write + Seek> Log<W> {
     }
 
     fn append_to_limit(&mut self, drained: &[u8]) -> io::Result<()> {
-        let records = in_order_of_time(drained, self.tally.layouts.shared());
-        let mut records = records.into_iter().peekable();
+        let mut records = in_order_of_time(drained, self.tally.layouts.shared())
+            .into_iter()
+            .peekable();
         let mut batch = Vec::new();
         // What is compressed takes less room than it may take, so there may be more batches.
         while let Some(room) = self.room() {

@@ -37,8 +37,9 @@ impl CodeReader<'_> {
         let exits = self.exits(place)?;
         let returns = self.returns.entry(place).or_insert_with(|| {
             let sites = (0..).zip(&exits.sites);
-            let calls = sites.filter(|(_, site)| site.kind == LeavingKind::Call);
-            let calls = calls.map(|(number, site)| (behind(site), number));
+            let calls = sites
+                .filter(|(_, site)| site.kind == LeavingKind::Call)
+                .map(|(number, site)| (behind(site), number));
             let mut returns: Vec<(u64, u32)> = calls.collect();
             returns.sort_unstable();
             returns.into()
@@ -81,8 +82,10 @@ impl CodeReader<'_> {
     /// The same as it was kept.
     fn known_exits(&mut self, place: FunctionStart) -> Option<Exits> {
         let binary = self.binary(place.image)?;
-        let kept = self.kept_exits.entry(place.image);
-        let kept = kept.or_insert_with(|| KeptExits::of(binary.kept(KEPT_EXITS)));
+        let kept = self
+            .kept_exits
+            .entry(place.image)
+            .or_insert_with(|| KeptExits::of(binary.kept(KEPT_EXITS)));
         kept.of_function(place.start)
     }
 

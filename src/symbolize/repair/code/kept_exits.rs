@@ -53,9 +53,11 @@ impl KeptExits {
             return None;
         }
         let mut all: Vec<(u64, Rc<Exits>)> = found.to_vec();
-        let others = rows.iter().map(|row| row_of(row).0);
-        let others = others.filter(|start| found.binary_search_by_key(start, |row| row.0).is_err());
-        let others = others.filter_map(|start| Some((start, Rc::new(self.of_function(start)?))));
+        let others = rows
+            .iter()
+            .map(|row| row_of(row).0)
+            .filter(|start| found.binary_search_by_key(start, |row| row.0).is_err())
+            .filter_map(|start| Some((start, Rc::new(self.of_function(start)?))));
         // What is asked for now counts more than what was before.
         all.extend(others.take(LIMIT.saturating_sub(found.len())));
         all.truncate(LIMIT);

@@ -232,11 +232,14 @@ impl<'h> CodeReader<'h> {
             let name = binary.function_name(symbol);
             name.is_some_and(|name| name == "main")
         };
-        let main = binary.functions().iter().find(is_main);
-        let main = main.map(|symbol| FunctionStart {
-            image,
-            start: symbol.start.0,
-        });
+        let main = binary
+            .functions()
+            .iter()
+            .find(is_main)
+            .map(|symbol| FunctionStart {
+                image,
+                start: symbol.start.0,
+            });
         self.mains.insert(image, main);
         main
     }
@@ -380,8 +383,10 @@ impl<'h> CodeReader<'h> {
         }
         let FunctionStart { image, start } = chooser;
         let single = self.single(image);
-        let taken = single.and_then(|single| single.addresses_taken(Svma(start)));
-        let taken = taken.unwrap_or_default().into_iter();
+        let taken = single
+            .and_then(|single| single.addresses_taken(Svma(start)))
+            .unwrap_or_default()
+            .into_iter();
         let choices: Rc<[FunctionStart]> = taken
             .map(|start| FunctionStart {
                 image,

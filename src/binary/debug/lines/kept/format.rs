@@ -131,8 +131,9 @@ impl Known {
         for frame in self.frame_rows(place, end)? {
             let mut frame = Rest(frame);
             let (of, file, line) = (frame.u32()?, frame.u32()?, frame.u32()?);
-            let definition = (of / 2).checked_sub(1);
-            let definition = definition.and_then(|at| self.definition(at as usize));
+            let definition = (of / 2)
+                .checked_sub(1)
+                .and_then(|at| self.definition(at as usize));
             add(KnownFrame {
                 name: definition.and_then(|(_, name, _)| self.text(name)),
                 definition: definition.map(|(key, ..)| key),
@@ -222,6 +223,7 @@ impl Known {
     /// All answers.
     pub(super) fn all(&self) -> Answers {
         let mut all = Answers::default();
+        // Definitions first: they bring their names; what follows finds them by key.
         for place in 0..self.rows::<42>(DEFINITIONS).len() {
             let Some((key, name, _)) = self.definition(place) else {
                 continue;

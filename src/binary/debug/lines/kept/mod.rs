@@ -136,9 +136,10 @@ impl Kept {
         let bytes = bytes as u64;
         let before = self.text_bytes.fetch_add(bytes, Ordering::Relaxed);
         let is_too_much = before.saturating_add(bytes) > TEXT_LIMIT;
-        let was_open = match is_too_much {
-            true => self.is_open.swap(true, Ordering::Relaxed),
-            false => self.is_open.load(Ordering::Relaxed),
+        let was_open = if is_too_much {
+            self.is_open.swap(true, Ordering::Relaxed)
+        } else {
+            self.is_open.load(Ordering::Relaxed)
         };
         if is_too_much && !was_open {
             *self.fresh() = Answers::default();
@@ -174,8 +175,9 @@ impl Kept {
     /// Takes note of the frames of an address.
     pub(super) fn add_frames(&self, address: u64, has_lines: bool, frames: &[InlineFrame<'_>]) {
         let length = |text: Option<&str>| text.map_or(0, str::len);
-        let texts = frames.iter();
-        let texts = texts.map(|it| length(it.function.as_deref()) + length(it.file));
+        let texts = frames
+            .iter()
+            .map(|it| length(it.function.as_deref()) + length(it.file));
         let Some(mut fresh) = self.to_add(texts.sum()) else {
             return;
         };
@@ -328,8 +330,10 @@ impl Answers {
         let mut places: Vec<(u64, Place)> = others.places.iter().map(|(&a, &p)| (a, p)).collect();
         places.sort_unstable_by_key(|&(address, _)| address);
         for (address, place) in places {
-            let frames = others.frames.get(place.from as usize..place.to as usize);
-            let frames = frames.unwrap_or_default();
+            let frames = others
+                .frames
+                .get(place.from as usize..place.to as usize)
+                .unwrap_or_default();
             let from = self.frames.len();
             let to = from.saturating_add(frames.len());
             let known = self.places.get(&address);
@@ -397,8 +401,10 @@ fn key(files: &[Option<FileState>]) -> Option<Vec<u8>> {
     for number in [program.mtime(), program.mtime_nsec()] {
         key.extend(number.to_le_bytes());
     }
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = now.ok()?.as_secs();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .ok()?
+        .as_secs();
     for file in files {
         key.push(u8::from(file.is_some()));
         let Some(file) = file else { continue };

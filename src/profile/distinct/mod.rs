@@ -28,12 +28,14 @@
 //! functions on stacks are labelled first and by themselves. Functions that only the code has come
 //! after them: where a sampled function has the name already, they are the ones that get more than it.
 
+mod form;
+
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
+use self::form::{FORMS, Form, MOST_PARTS};
 use super::{FunctionId, Line, ModuleId, Profile};
 use crate::base::IdVec;
 
@@ -137,27 +139,6 @@ where
     labels.shrink_to_fit();
     DistinctNames { of: labels }
 }
-
-/// What can stand behind a name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Module,
-    Declaration,
-    ModuleAndDeclaration,
-    Address,
-    ModuleAndAddress,
-}
-
-const FORMS: [Form; 5] = [
-    Form::Module,
-    Form::Declaration,
-    Form::ModuleAndDeclaration,
-    Form::Address,
-    Form::ModuleAndAddress,
-];
-
-/// If this number of parts is not enough, the whole path is shown.
-const MOST_PARTS: usize = 16;
 
 /// The functions of one name.
 struct Group<'a> {
@@ -267,8 +248,8 @@ impl<'a> Making<'a, '_> {
                 Some(fuller(id)).filter(is_alone)
             });
         }
-        // No form distinguishes functions that have everything in common; there may be a million of
-        // // them.
+        // No form distinguishes functions that have everything in common; there may be a
+        // million of them.
         let (distinct, alike) = if left.is_empty() {
             Default::default()
         } else {
@@ -289,19 +270,23 @@ impl<'a> Making<'a, '_> {
             // Functions that the whole text does not tell apart need another form.
             let whole = self.counted(&name, form, &distinct, usize::MAX);
             let alone = |text: &String, among: &HashMap<String, u32>| among.get(text) == Some(&1);
-            let text = |id: &FunctionId| self.text(&name, form, *id, usize::MAX);
+            let text = |id: &FunctionId| form.label(self.profile, &name, *id, usize::MAX);
             let can = |id: &FunctionId| text(id).is_some_and(|text| alone(&text, &whole));
             let (mut able, unable): (Vec<FunctionId>, _) = left.into_iter().partition(can);
             left = unable;
             drop(whole);
-            let most = distinct.iter().map(|&(id, _)| self.parts(form, id)).max();
-            let most = most.unwrap_or(1).min(MOST_PARTS);
+            let most = distinct
+                .iter()
+                .map(|&(id, _)| form.parts(self.profile, id))
+                .max()
+                .unwrap_or(1)
+                .min(MOST_PARTS);
             for parts in (1..=most).chain([usize::MAX]) {
                 if able.is_empty() {
                     break;
                 }
                 let texts = self.counted(&name, form, &distinct, parts);
-                let text = |id, parts| self.text(&name, form, id, parts);
+                let text = |id, parts| form.label(self.profile, &name, id, parts);
                 let settled = self.free(&mut able, &name, is_kept, |id| {
                     text(id, parts).filter(|text| alone(text, &texts))
                 });
@@ -409,37 +394,6 @@ impl<'a> Making<'a, '_> {
         self.is_given(label) || (self.is_name(label) && (label != name || is_kept))
     }
 
-    /// The label of a function in this form, with the last `parts` parts of a path.
-    fn text(&self, name: &str, form: Form, id: FunctionId, parts: usize) -> Option<String> {
-        let function = &self.profile.functions[id];
-        let mut text = name.to_owned();
-        let mut module = |parts| {
-            let module = &self.profile.modules[function.module];
-            let shown = match parts {
-                1 => &module.name,
-                _ => last_parts(&module.path, parts),
-            };
-            write!(text, " [{shown}]").expect("writing to a String does not fail");
-            (!module.name.is_empty()).then_some(())
-        };
-        match form {
-            Form::Module | Form::ModuleAndAddress => module(parts)?,
-            Form::ModuleAndDeclaration => module(1)?,
-            Form::Declaration | Form::Address => {}
-        }
-        match form {
-            Form::Declaration | Form::ModuleAndDeclaration => {
-                let line = function.declared_at.as_ref()?;
-                let file = last_parts(&line.file, parts);
-                write!(text, " ({file}:{})", line.line)
-            }
-            Form::Address | Form::ModuleAndAddress => write!(text, " {:#x}", function.address?),
-            Form::Module => Ok(()),
-        }
-        .expect("writing to a String does not fail");
-        Some(text)
-    }
-
     /// Counts how often each label of this form occurs. `distinct` has one function for all of
     /// which the same is known, with their number.
     fn counted(
@@ -451,24 +405,11 @@ impl<'a> Making<'a, '_> {
     ) -> HashMap<String, u32> {
         let mut counts = HashMap::new();
         for &(id, count) in distinct {
-            if let Some(text) = self.text(name, form, id, parts) {
+            if let Some(text) = form.label(self.profile, name, id, parts) {
                 *counts.entry(text).or_default() += count;
             }
         }
         counts
-    }
-
-    /// Of how many parts the path in this form is.
-    fn parts(&self, form: Form, id: FunctionId) -> usize {
-        let function = &self.profile.functions[id];
-        let path = match form {
-            Form::Address => "",
-            Form::Module | Form::ModuleAndAddress => &self.profile.modules[function.module].path,
-            Form::Declaration | Form::ModuleAndDeclaration => {
-                function.declared_at.as_ref().map_or("", |line| &line.file)
-            }
-        };
-        path.matches('/').count() + 1
     }
 }
 
@@ -494,10 +435,4 @@ fn program(profile: &Profile, on_stack: &IdVec<FunctionId, bool>) -> Option<Modu
     let mut mains = functions.filter(|(id, function)| on_stack[*id] && function.name == "main");
     let (_, main) = mains.next()?;
     mains.next().is_none().then_some(main.module)
-}
-
-/// The last parts of a path, at most this number.
-fn last_parts(path: &str, parts: usize) -> &str {
-    let start = path.rmatch_indices('/').nth(parts.saturating_sub(1));
-    start.map_or(path, |(at, _)| &path[at + 1..])
 }

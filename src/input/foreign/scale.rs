@@ -1,0 +1,40 @@
+//! Units of other profilers' numbers.
+
+use crate::base::{Event, Unit};
+
+/// What a number in the file counts, in the event's unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scale {
+    /// The number of the event's units that one of the file's is.
+    factor: u64,
+}
+
+impl Scale {
+    /// The event of this name with weights in this unit of the file, and the scale of its weights.
+    pub fn of(name: &str, unit: &str) -> (Event, Scale) {
+        let time = |factor| (Unit::Nanoseconds, factor);
+        let (unit, factor) = match unit {
+            "nanoseconds" | "ns" => time(1),
+            "microseconds" | "us" => time(1_000),
+            "milliseconds" | "ms" => time(1_000_000),
+            "seconds" | "s" => time(1_000_000_000),
+            "bytes" | "byte" | "B" => (Unit::Count("bytes".into()), 1),
+            _ if name == "samples" => (Unit::Samples, 1),
+            _ => (Unit::Count(name.to_owned()), 1),
+        };
+        let name = name.to_owned();
+        (Event { name, unit }, Scale { factor })
+    }
+
+    /// The weight; `None` if it exceeds 64 bits.
+    pub fn whole(self, value: u64) -> Option<u64> {
+        value.checked_mul(self.factor)
+    }
+
+    /// The nearest weight of a number that need not be whole; `None` for negative ones and those that 64 bits
+    /// cannot hold.
+    pub fn nearest(self, value: f64) -> Option<u64> {
+        let weight = (value * self.factor as f64).round();
+        (0.0..1.8e19).contains(&weight).then_some(weight as u64)
+    }
+}
