@@ -8,11 +8,12 @@ use proftool::analysis::annotate::Sums;
 use proftool::analysis::detail::pairs::{self, Pair};
 use proftool::analysis::graph::Summary as GraphSummary;
 use proftool::analysis::report::Summary as ReportSummary;
-use proftool::analysis::threads::timeline::Timeline;
-use proftool::analysis::tree::{Collapse, Stacks};
-use proftool::export::html::{self, Document, EventViews, TimedTree, Within};
+use proftool::analysis::threads::timeline::{self, Timeline};
+use proftool::analysis::tree::{CallTree, Collapse, NodeId, Stacks};
+use proftool::base::IdVec;
+use proftool::export::html::{self, Document, EventViews, Within};
 use proftool::input::{StaticCalls, Syntax};
-use proftool::profile::{EventId, Profile, Selection, TimedRows};
+use proftool::profile::{PathId, Profile, Selection};
 use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
 use proftool::view::graph::{self, GraphView};
@@ -42,7 +43,7 @@ pub fn write(
     }
     let summaries: Vec<Computed> = selections
         .iter()
-        .map(|(event, selection)| Computed::of(query, &profile, (*event, selection)))
+        .map(|(_, selection)| Computed::of(query, &profile, selection))
         .collect();
     let arranged: Vec<Arranged> = selections
         .iter()
@@ -57,25 +58,31 @@ pub fn write(
             Arranged::of(subject, computed)
         })
         .collect();
-    let trees: Vec<_> = (arranged.iter().zip(&summaries))
-        .map(|(it, computed)| {
+    let trees: Vec<_> = (arranged.iter())
+        .map(|it| {
             let Subject {
                 profile, selection, ..
             } = it.subject;
-            let times = computed.timeline.as_ref();
-            move |degree: Collapse| {
-                let tree = Stacks::new(profile, selection).top_down(degree);
-                // Where nothing is collapsed, each sample that passes a node ends in it or under it.
-                let sums = times.filter(|_| degree == Collapse::None);
-                let sums = sums.and_then(|(timeline, rows)| timeline.by_node(profile, rows, &tree));
-                TimedTree { tree, sums }
+            move |degree: Collapse| Stacks::new(profile, selection).top_down(degree)
+        })
+        .collect();
+    let timelines: Vec<_> = (selections.iter().zip(&summaries))
+        .map(|((event, _), computed)| {
+            let (profile, cycles) = (&profile, &computed.graph.cycles);
+            move |tree: &CallTree, numbers: &IdVec<NodeId, u32>| {
+                let rows = query.times(profile, (*event)?)?;
+                let nodes = timeline::nodes_of_paths(profile, tree);
+                let number = |node: &Option<NodeId>| node.map(|node| numbers[node]);
+                let ends: Vec<Option<u32>> = nodes.iter().map(number).collect();
+                let ends: IdVec<PathId, Option<u32>> = ends.into();
+                Some(Timeline::of(profile, &rows, cycles, &ends))
             }
         })
         .collect();
     let sources: Vec<Vec<Within>> = arranged.iter().map(|it| sources(query, it)).collect();
     let is_only = selections.len() == 1;
-    let events = arranged.iter().zip(&summaries).zip(&trees);
-    let events = events.enumerate().map(|(number, ((it, computed), tree))| {
+    let events = arranged.iter().zip(&summaries);
+    let events = events.enumerate().map(|(number, (it, computed))| {
         // The first one is shown by default.
         let event = (number > 0 || !is_only).then_some(&*it.subject.selection.event().name);
         EventViews {
@@ -84,8 +91,8 @@ pub fn write(
             flat: &it.flat,
             graph: &it.graph,
             pairs: &computed.pairs,
-            tree,
-            timeline: computed.timeline.as_ref().map(|(timeline, _)| timeline),
+            tree: &trees[number],
+            timeline: &timelines[number],
             sources: &sources[number],
             commands: commands(query, event),
         }
@@ -104,26 +111,15 @@ struct Computed {
     report: ReportSummary,
     graph: GraphSummary,
     pairs: Vec<Pair>,
-    /// The time line, and the rows that it was made of.
-    timeline: Option<(Timeline, TimedRows)>,
 }
 
 impl Computed {
-    fn of(
-        query: &Query,
-        profile: &Profile,
-        (event, selection): (Option<EventId>, &Selection),
-    ) -> Computed {
-        let timeline = || {
-            let rows = query.times(profile, event?)?;
-            Some((Timeline::of(profile, &rows), rows))
-        };
+    fn of(query: &Query, profile: &Profile, selection: &Selection) -> Computed {
         let options = Default::default();
         Computed {
             report: ReportSummary::of(profile, selection, query.owners(profile), false),
             graph: GraphSummary::of(profile, selection, &options),
             pairs: pairs::of_all(profile, selection),
-            timeline: timeline(),
         }
     }
 }

@@ -81,6 +81,7 @@ mod scan_single;
 mod static_golden;
 mod support;
 mod text_width;
+mod timeline;
 mod top;
 mod top_terminal;
 mod tree;
