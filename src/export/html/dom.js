@@ -65,6 +65,13 @@ function showCommand(key, command) {
   }
 }
 
+/** A command about a function, of the brushed part of time where that is shown. */
+function functionCommand(event, view, id, isPart) {
+  const command = event.commands[view];
+  if (!command) return null;
+  return command.join(quoted(id)) + (isPart ? event.commands.when.join(brushRange(event)) : '');
+}
+
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -57,7 +57,7 @@ use super::text::cell_text;
 /// The outline, the looks and the views.
 const OUTLINE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("data.js"),
     include_str!("dom.js"),
     include_str!("table.js"),
@@ -66,6 +66,7 @@ const SCRIPTS: [&str; 10] = [
     include_str!("graph.js"),
     include_str!("drawing.js"),
     include_str!("time.js"),
+    include_str!("calls.js"),
     include_str!("source.js"),
     include_str!("page.js"),
 ];
