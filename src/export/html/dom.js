@@ -69,7 +69,8 @@ function showCommand(key, command) {
 function functionCommand(event, view, id, isPart) {
   const command = event.commands[view];
   if (!command) return null;
-  return command.join(quoted(id)) + (isPart ? event.commands.when.join(brushRange(event)) : '');
+  // A function may be called otherwise where there are fewer of them.
+  return isPart ? command.join(symbolOf.get(id) ?? quoted(id)) + event.commands.when.join(brushRange(event)) : command.join(quoted(id));
 }
 
 async function copyText(text) {
