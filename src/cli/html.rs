@@ -227,7 +227,7 @@ fn commands(query: &Query, event: Option<&str>) -> BTreeMap<&'static str, Vec<St
         "--collapse none --unfold --names full --min 0.1 --limit 0 --time ",
     );
     commands.insert("time-tree", vec![time, String::new()]);
-    commands.insert("when", vec![" --time ".to_owned(), String::new()]);
+    commands.insert("time-option", vec![" --time ".to_owned(), String::new()]);
     commands.insert("cycles", vec![of("cycles", "--limit 0")]);
     commands.insert("report", vec![of("report", "--limit 10")]);
     commands.insert("detail", with_function("detail", "--names full --limit 0"));

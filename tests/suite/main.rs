@@ -37,6 +37,7 @@ mod graph;
 mod graph_laws;
 mod hostile;
 mod html;
+mod html_time;
 mod identity;
 mod imports;
 mod interrupts;

@@ -70,7 +70,7 @@ function functionCommand(event, view, id, isPart) {
   const command = event.commands[view];
   if (!command) return null;
   // A function may be called otherwise where there are fewer of them.
-  return isPart ? command.join(symbolOf.get(id) ?? quoted(id)) + event.commands.when.join(brushRange(event)) : command.join(quoted(id));
+  return isPart ? command.join(symbolOf.get(id) ?? quoted(id)) + event.commands['time-option'].join(brushRange(event)) : command.join(quoted(id));
 }
 
 async function copyText(text) {
