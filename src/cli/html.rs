@@ -79,7 +79,9 @@ pub fn write(
             }
         })
         .collect();
-    let sources: Vec<Vec<Within>> = arranged.iter().map(|it| sources(query, it)).collect();
+    let sources: Vec<_> = (arranged.iter())
+        .map(|it| move |show: &mut dyn FnMut(&Within)| sources(query, it, show))
+        .collect();
     let is_only = selections.len() == 1;
     let events = arranged.iter().zip(&summaries);
     let events = events.enumerate().map(|(number, (it, computed))| {
@@ -152,8 +154,8 @@ const SOURCES: usize = 8;
 /// The rows of each that have weight.
 const LINES: usize = 40;
 
-/// The hottest functions from within, as far as their lines or their code are known.
-fn sources(query: &Query, arranged: &Arranged) -> Vec<Within> {
+/// Shows the hottest functions from within, as far as their lines or their code are known.
+fn sources(query: &Query, arranged: &Arranged, show: &mut dyn FnMut(&Within)) {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),
         context: 2,
@@ -163,27 +165,28 @@ fn sources(query: &Query, arranged: &Arranged) -> Vec<Within> {
     let (lines, code) = (options(false), options(true));
     let reading = query.reading(StaticCalls::Off);
     let sums = Sums::of(arranged.subject.profile, arranged.subject.selection);
+    // Of all that is shown of a function, what is slow is done once.
+    let looking = Looking {
+        sums: &sums,
+        reading: &reading,
+        syntax: Syntax::Att,
+        source: None,
+        with_inlined: true,
+    };
     let hottest = arranged.flat.rows.iter().take(SOURCES);
-    let within = hottest.filter(|row| row.self_weight > 0).filter_map(|row| {
-        let view = |options: &annotate::Options| {
-            let looking = Looking {
-                sums: &sums,
-                reading: &reading,
-                syntax: Syntax::Att,
-                source: None,
-                with_inlined: options.assembly,
-            };
-            looking.view(&arranged.subject, row.function, options)
-        };
-        let code = view(&code);
+    for row in hottest.filter(|row| row.self_weight > 0) {
+        let subject = &arranged.subject;
+        let (summary, material) = looking.found(subject, row.function);
+        let code = annotate::arrange(subject, summary.clone(), material.clone(), &code);
         let has_lines = !code.files.is_empty();
-        (has_lines || code.code.is_some()).then(|| Within {
-            function: row.function,
-            lines: has_lines.then(|| view(&lines)),
-            code: code.code.is_some().then_some(code),
-        })
-    });
-    within.collect()
+        if has_lines || code.code.is_some() {
+            show(&Within {
+                function: row.function,
+                lines: has_lines.then(|| annotate::arrange(subject, summary, material, &lines)),
+                code: code.code.is_some().then_some(code),
+            });
+        }
+    }
 }
 
 /// The commands that print the numbers of each view, and in two parts those that take a function or a

@@ -34,7 +34,7 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
     let functions: Vec<FunctionId> = (0..5)
         .map(|number| {
             builder.function(Function {
-                name: format!("f{number}").into(),
+                name: format!("f{number}"),
                 linkage_name: None,
                 declared_at: None,
                 module,
@@ -64,7 +64,7 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
             });
         }
     }
-    timed.into_iter().for_each(|sample| builder.timed(sample));
+    builder.timed(timed.into_iter());
     builder.finish()
 }
 

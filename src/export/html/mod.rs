@@ -80,6 +80,12 @@ pub struct Document<'a> {
     pub events: Vec<EventViews<'a>>,
 }
 
+/// Makes the time line of an event by a call tree and numbers of its nodes.
+pub type MakeTimeline<'a> = dyn Fn(&CallTree, &IdVec<NodeId, u32>) -> Option<Timeline> + 'a;
+
+/// Hands over functions from within.
+pub type EachWithin<'a> = dyn Fn(&mut dyn FnMut(&Within)) + 'a;
+
 /// The views of one event.
 pub struct EventViews<'a> {
     /// The samples, and how functions are named.
@@ -96,9 +102,9 @@ pub struct EventViews<'a> {
     pub tree: &'a dyn Fn(Collapse) -> CallTree,
     /// Makes weights by time, where times are known: of the samples that end in nodes of the tree in
     /// which every call is a node, by numbers of these.
-    pub timeline: &'a dyn Fn(&CallTree, &IdVec<NodeId, u32>) -> Option<Timeline>,
-    /// The hottest functions from within.
-    pub sources: &'a [Within],
+    pub timeline: &'a MakeTimeline<'a>,
+    /// Hands over the hottest functions from within, one after the other: each has whole source files.
+    pub sources: &'a EachWithin<'a>,
     /// The commands that print the same numbers, by view. One that takes a function or a time is in
     /// two parts.
     pub commands: BTreeMap<&'static str, Vec<String>>,
@@ -257,6 +263,8 @@ fn event_data<'a>(
             time = Some(Time::of(profile, &timeline, event.graph, &place)?);
         }
     }
+    let mut sources = Vec::new();
+    (event.sources)(&mut |within| sources.push(source_data(event, within, functions, advice)));
     Ok(EventData {
         name: printable(&kind.name),
         unit: printable(&kind.unit.to_string()).into_owned(),
@@ -272,9 +280,7 @@ fn event_data<'a>(
         drawings: drawing::drawings(event.graph, &place),
         time,
         tree_times,
-        sources: (event.sources.iter())
-            .map(|within| source_data(event, within, functions, advice))
-            .collect(),
+        sources,
         commands: &event.commands,
     })
 }
