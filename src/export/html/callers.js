@@ -22,7 +22,10 @@ function neighbourTable(event, pairs, places, end, recursion, whole, calls) {
   };
   if (!order.length) return element('p', { className: 'quiet', textContent: 'none' });
   const titles = [{ number: '% of total' }, { number: 'weight' }, 'function', 'marks'];
-  return longTable(order, place => place < 60, shown => table(titles, shown.map(row)));
+  return longTable(order, place => place < 60, shown => {
+    const rows = shown.map(row), columns = rows.some(cells => cells[3]) ? 4 : 3;
+    return table(titles.slice(0, columns), rows.map(cells => cells.slice(0, columns)));
+  });
 }
 
 async function showCallers() {
@@ -44,5 +47,5 @@ async function showCallers() {
     element('div', { className: 'two' },
       element('div', {}, element('h2', { textContent: 'Distribution to callers' }), neighbourTable(event, pairs, pairs.into.get(id) ?? [], pairs.caller, 1, total, calls)),
       element('div', {}, element('h2', { textContent: 'Contributions from descendants' }), neighbourTable(event, pairs, pairs.from.get(id) ?? [], pairs.callee, 2, total, calls))),
-    element('p', { className: 'quiet', textContent: 'A function is not its own descendant: its self time in recursive calls counts only in its own line. * marks recursion, where the lines can add up to more than 100 %.' }));
+    element('p', { className: 'quiet', textContent: 'A function is not its own descendant: its self time in recursive calls counts only in its own line. * marks recursion, where the lines can add up to more than 100\u00a0%.' }));
 }

@@ -93,6 +93,8 @@ function makeTabs(onShow) {
   const views = [...document.querySelectorAll('section.view')];
   const tabs = views.map(view => element('button', { type: 'button', role: 'tab', id: `tab-${view.id}`, 'aria-controls': view.id, textContent: view.dataset.title }));
   const show = index => {
+    // A view begins at its top; an event that is changed stays where it is.
+    if (views[index].hidden) scrollTo(0, 0);
     views.forEach((view, i) => { view.hidden = i !== index; });
     tabs.forEach((tab, i) => { tab.setAttribute('aria-selected', i === index); tab.tabIndex = i === index ? 0 : -1; });
     onShow(views[index].id.replace('view-', ''));

@@ -86,8 +86,8 @@ function showBrush() {
   byId('time-all').hidden = !isPart;
   noteTime();
   byId('time-note').textContent = isPart
-    ? `All views but the source have ${brushRange(event)} s: ${weight(timePart().whole, event)}. Names, restored frames, marks and cycles are those of the whole recording; bounds on totals of cut stacks are known for all of it only.`
-    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in all views but the source.`;
+    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. ${event.time.calls ? 'Callers, callees and the call graph' : 'The boxes of the call graph'}, the table and the flame graph of every call show this time; the figures above, the source and collapsed flame graphs show the whole time. Names, marks, numbers of calls and cycles are those of the whole recording, and bounds on totals of cut stacks are known for all of it only.`
+    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in the table, the flame graph, and callers and callees.`;
   drawHeat();
 }
 
