@@ -56,3 +56,39 @@ const MINOR: [CaveatKind; 7] = [
     CaveatKind::NoSymbols,
     CaveatKind::GeneratedCode,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Quality;
+
+    #[test]
+    fn notes_about_few_samples_share_one_and_none_is_lost() {
+        let mut profile = Profile {
+            quality: Some(Quality {
+                stacks: 1000,
+                ..Quality::default()
+            }),
+            ..Profile::default()
+        };
+        profile.caveats.add(CaveatKind::BrokenStack, 49);
+        profile.caveats.add(CaveatKind::GeneratedCode, 50);
+        profile.caveats.add(CaveatKind::Lost, 1);
+        assert_eq!(notes_in_brief(&profile), notes(&profile.caveats));
+        profile.caveats.add(CaveatKind::CutStack, 3);
+        let blocks = notes_in_brief(&profile);
+        let kinds = |caveats: &[Caveat]| caveats.iter().map(|it| it.kind).collect::<Vec<_>>();
+        let [first @ .., Block::FewSamples(few)] = &blocks[..] else {
+            panic!("{blocks:?}");
+        };
+        let mut few = kinds(few);
+        few.sort_unstable();
+        assert_eq!(few, [CaveatKind::CutStack, CaveatKind::BrokenStack]);
+        let is = |kind| {
+            first
+                .iter()
+                .any(|block| matches!(block, Block::Caveat(it) if it.kind == kind))
+        };
+        assert!(first.len() == 2 && is(CaveatKind::Lost) && is(CaveatKind::GeneratedCode));
+    }
+}
