@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use proftool::analysis::annotate::{self as analysis, Sums};
+use proftool::analysis::annotate::{self as analysis, Summary, Sums};
 use proftool::export::json;
 use proftool::input::{self, CodeError, SourceFiles, StaticCalls};
 use proftool::profile::{FunctionId, Listing, SourceText};
@@ -198,6 +198,12 @@ pub struct Looking<'a> {
 impl Looking<'_> {
     /// A function from within, with its source files and its machine code as far as they are found.
     pub fn view(&self, subject: &Subject, function: FunctionId, options: &Options) -> AnnotateView {
+        let (summary, material) = self.found(subject, function);
+        annotate::arrange(subject, summary, material, options)
+    }
+
+    /// The figures of a function, and what is found of its code.
+    pub fn found(&self, subject: &Subject, function: FunctionId) -> (Summary, Material) {
         let profile = subject.profile;
         let addresses = analysis::addresses(profile, function).into_iter();
         let code = input::machine_code(profile, function, addresses, self.syntax, self.reading);
@@ -242,7 +248,7 @@ impl Looking<'_> {
             no_code,
             sources,
         };
-        annotate::arrange(subject, summary, material, options)
+        (summary, material)
     }
 
     /// The page about a function: its machine code where inlined functions are looked up, else its lines.

@@ -8,11 +8,12 @@ use proftool::analysis::annotate::Sums;
 use proftool::analysis::detail::pairs::{self, Pair};
 use proftool::analysis::graph::Summary as GraphSummary;
 use proftool::analysis::report::Summary as ReportSummary;
-use proftool::analysis::threads::timeline::Timeline;
-use proftool::analysis::tree::{Collapse, Stacks};
-use proftool::export::html::{self, Document, EventViews, TimedTree, Within};
+use proftool::analysis::threads::timeline::{self, Timeline};
+use proftool::analysis::tree::{CallTree, Collapse, NodeId, Stacks};
+use proftool::base::IdVec;
+use proftool::export::html::{self, Document, EventViews, Within};
 use proftool::input::{StaticCalls, Syntax};
-use proftool::profile::{EventId, Profile, Selection, TimedRows};
+use proftool::profile::{PathId, Profile, Selection};
 use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
 use proftool::view::graph::{self, GraphView};
@@ -42,7 +43,7 @@ pub fn write(
     }
     let summaries: Vec<Computed> = selections
         .iter()
-        .map(|(event, selection)| Computed::of(query, &profile, (*event, selection)))
+        .map(|(_, selection)| Computed::of(query, &profile, selection))
         .collect();
     let arranged: Vec<Arranged> = selections
         .iter()
@@ -57,25 +58,33 @@ pub fn write(
             Arranged::of(subject, computed)
         })
         .collect();
-    let trees: Vec<_> = (arranged.iter().zip(&summaries))
-        .map(|(it, computed)| {
+    let trees: Vec<_> = (arranged.iter())
+        .map(|it| {
             let Subject {
                 profile, selection, ..
             } = it.subject;
-            let times = computed.timeline.as_ref();
-            move |degree: Collapse| {
-                let tree = Stacks::new(profile, selection).top_down(degree);
-                // Where nothing is collapsed, each sample that passes a node ends in it or under it.
-                let sums = times.filter(|_| degree == Collapse::None);
-                let sums = sums.and_then(|(timeline, rows)| timeline.by_node(profile, rows, &tree));
-                TimedTree { tree, sums }
+            move |degree: Collapse| Stacks::new(profile, selection).top_down(degree)
+        })
+        .collect();
+    let timelines: Vec<_> = (selections.iter().zip(&summaries))
+        .map(|((event, _), computed)| {
+            let (profile, cycles) = (&profile, &computed.graph.cycles);
+            move |tree: &CallTree, numbers: &IdVec<NodeId, u32>| {
+                let rows = query.times(profile, (*event)?)?;
+                let nodes = timeline::nodes_of_paths(profile, tree);
+                let number = |node: &Option<NodeId>| node.map(|node| numbers[node]);
+                let ends: Vec<Option<u32>> = nodes.iter().map(number).collect();
+                let ends: IdVec<PathId, Option<u32>> = ends.into();
+                Some(Timeline::of(profile, &rows, cycles, &ends))
             }
         })
         .collect();
-    let sources: Vec<Vec<Within>> = arranged.iter().map(|it| sources(query, it)).collect();
+    let sources: Vec<_> = (arranged.iter())
+        .map(|it| move |show: &mut dyn FnMut(&Within)| sources(query, it, show))
+        .collect();
     let is_only = selections.len() == 1;
-    let events = arranged.iter().zip(&summaries).zip(&trees);
-    let events = events.enumerate().map(|(number, ((it, computed), tree))| {
+    let events = arranged.iter().zip(&summaries);
+    let events = events.enumerate().map(|(number, (it, computed))| {
         // The first one is shown by default.
         let event = (number > 0 || !is_only).then_some(&*it.subject.selection.event().name);
         EventViews {
@@ -84,8 +93,8 @@ pub fn write(
             flat: &it.flat,
             graph: &it.graph,
             pairs: &computed.pairs,
-            tree,
-            timeline: computed.timeline.as_ref().map(|(timeline, _)| timeline),
+            tree: &trees[number],
+            timeline: &timelines[number],
             sources: &sources[number],
             commands: commands(query, event),
         }
@@ -104,26 +113,15 @@ struct Computed {
     report: ReportSummary,
     graph: GraphSummary,
     pairs: Vec<Pair>,
-    /// The time line, and the rows that it was made of.
-    timeline: Option<(Timeline, TimedRows)>,
 }
 
 impl Computed {
-    fn of(
-        query: &Query,
-        profile: &Profile,
-        (event, selection): (Option<EventId>, &Selection),
-    ) -> Computed {
-        let timeline = || {
-            let rows = query.times(profile, event?)?;
-            Some((Timeline::of(profile, &rows), rows))
-        };
+    fn of(query: &Query, profile: &Profile, selection: &Selection) -> Computed {
         let options = Default::default();
         Computed {
             report: ReportSummary::of(profile, selection, query.owners(profile), false),
             graph: GraphSummary::of(profile, selection, &options),
             pairs: pairs::of_all(profile, selection),
-            timeline: timeline(),
         }
     }
 }
@@ -156,8 +154,8 @@ const SOURCES: usize = 8;
 /// The rows of each that have weight.
 const LINES: usize = 40;
 
-/// The hottest functions from within, as far as their lines or their code are known.
-fn sources(query: &Query, arranged: &Arranged) -> Vec<Within> {
+/// Shows the hottest functions from within, as far as their lines or their code are known.
+fn sources(query: &Query, arranged: &Arranged, show: &mut dyn FnMut(&Within)) {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),
         context: 2,
@@ -167,27 +165,28 @@ fn sources(query: &Query, arranged: &Arranged) -> Vec<Within> {
     let (lines, code) = (options(false), options(true));
     let reading = query.reading(StaticCalls::Off);
     let sums = Sums::of(arranged.subject.profile, arranged.subject.selection);
+    // Of all that is shown of a function, what is slow is done once.
+    let looking = Looking {
+        sums: &sums,
+        reading: &reading,
+        syntax: Syntax::Att,
+        source: None,
+        with_inlined: true,
+    };
     let hottest = arranged.flat.rows.iter().take(SOURCES);
-    let within = hottest.filter(|row| row.self_weight > 0).filter_map(|row| {
-        let view = |options: &annotate::Options| {
-            let looking = Looking {
-                sums: &sums,
-                reading: &reading,
-                syntax: Syntax::Att,
-                source: None,
-                with_inlined: options.assembly,
-            };
-            looking.view(&arranged.subject, row.function, options)
-        };
-        let code = view(&code);
+    for row in hottest.filter(|row| row.self_weight > 0) {
+        let subject = &arranged.subject;
+        let (summary, material) = looking.found(subject, row.function);
+        let code = annotate::arrange(subject, summary.clone(), material.clone(), &code);
         let has_lines = !code.files.is_empty();
-        (has_lines || code.code.is_some()).then(|| Within {
-            function: row.function,
-            lines: has_lines.then(|| view(&lines)),
-            code: code.code.is_some().then_some(code),
-        })
-    });
-    within.collect()
+        if has_lines || code.code.is_some() {
+            show(&Within {
+                function: row.function,
+                lines: has_lines.then(|| annotate::arrange(subject, summary, material, &lines)),
+                code: code.code.is_some().then_some(code),
+            });
+        }
+    }
 }
 
 /// The commands that print the numbers of each view, and in two parts those that take a function or a
@@ -231,6 +230,7 @@ fn commands(query: &Query, event: Option<&str>) -> BTreeMap<&'static str, Vec<St
         "--collapse none --unfold --names full --min 0.1 --limit 0 --time ",
     );
     commands.insert("time-tree", vec![time, String::new()]);
+    commands.insert("time-option", vec![" --time ".to_owned(), String::new()]);
     commands.insert("cycles", vec![of("cycles", "--limit 0")]);
     commands.insert("report", vec![of("report", "--limit 10")]);
     commands.insert("detail", with_function("detail", "--names full --limit 0"));

@@ -38,6 +38,11 @@ pub(super) fn of(block: &Block, advice: &dyn Advice) -> Vec<Sentence> {
             }));
             both
         }
+        Block::FewSamples(caveats) => {
+            let facts: Vec<String> = caveats.iter().map(ToString::to_string).collect();
+            let text = format!("few samples each (under 5 %): {}", facts.join("; "));
+            sentence(Kind::Note, text)
+        }
         Block::Restored(legend) => {
             let how = advice.on_restored().map_or(String::new(), |how| {
                 format!(" {how} shows stacks as recorded.")

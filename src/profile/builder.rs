@@ -197,9 +197,10 @@ impl Builder {
 
     /// Notes when samples were taken that are counted as well; the profile has to
     /// [keep times](Builder::slice).
-    pub fn timed(&mut self, sample: TimedSample) {
+    pub fn timed(&mut self, samples: impl ExactSizeIterator<Item = TimedSample>) {
         if let Some(times) = &mut self.profile.times {
-            times.samples.push(sample);
+            times.samples.reserve_exact(samples.len());
+            times.samples.extend(samples);
         }
     }
 

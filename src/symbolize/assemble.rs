@@ -240,16 +240,14 @@ pub(super) fn profile<'h>(
     }
     if let Some(times) = &trace.times {
         builder.slice(times.slice);
-        for sample in &times.samples {
-            builder.timed(TimedSample {
-                event: events[sample.event.index()],
-                thread: threads[sample.thread.index()],
-                path: paths[checked.now[sample.path].index()],
-                slice: sample.slice,
-                weight: sample.weight,
-                count: sample.count,
-            });
-        }
+        builder.timed(times.samples.iter().map(|sample| TimedSample {
+            event: events[sample.event.index()],
+            thread: threads[sample.thread.index()],
+            path: paths[checked.now[sample.path].index()],
+            slice: sample.slice,
+            weight: sample.weight,
+            count: sample.count,
+        }));
     }
     builder
 }

@@ -4,8 +4,8 @@
 //! enough of them, each two become one:
 //!
 //! ```text
-//!   1 ms each    0 1 2 3 … 511   a sample at 512 ms
-//!   2 ms each    0   1   … 255   256
+//!   1 ms each    0 1 2 3 … 255   a sample at 256 ms
+//!   2 ms each    0   1   … 127   128
 //! ```
 //!
 //! Samples that are equal in event, thread, path and slice are added up, so that memory does not grow
@@ -17,7 +17,7 @@ use super::{AddressPathId, TraceEventId, TraceThreadId};
 /// The shortest slice, in nanoseconds.
 const SHORTEST: u64 = 1_000_000;
 /// How many slices there are at most.
-const SLICES: u64 = 512;
+const SLICES: u64 = 256;
 /// With fewer rows than this, adding up equal rows saves nothing.
 const FEW: usize = 4096;
 
@@ -224,7 +224,7 @@ mod tests {
             times.add(key(at as usize % 3), Some(at), 1);
         }
         let times = times.finish(None, 0).unwrap();
-        assert_eq!(times.slice, 8_000_000);
+        assert_eq!(times.slice, 16_000_000);
         for slice in 0..SLICES {
             let range = slice * times.slice..(slice + 1) * times.slice;
             let wanted = taken.iter().filter(|at| range.contains(at)).count() as u64;
@@ -270,8 +270,8 @@ mod tests {
             .iter()
             .map(|row| (row.event.index(), row.slice, row.weight))
             .collect();
-        assert_eq!(times.slice, 4_000_000);
-        assert_eq!(rows, [(0, 0, 1), (7, 0, 2_750_000), (7, 500, 1)]);
+        assert_eq!(times.slice, 8_000_000);
+        assert_eq!(rows, [(0, 0, 1), (7, 0, 2_750_000), (7, 250, 1)]);
         let mut untimed = TimedSamples::new();
         untimed.add(key(0), None, 1);
         assert_eq!(untimed.finish(None, 0), None);

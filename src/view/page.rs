@@ -55,6 +55,8 @@ pub enum Block {
     Table(Table),
     /// Something that a reader has to know to read the figures right.
     Caveat(Caveat),
+    /// Such things of which each is about few samples.
+    FewSamples(Vec<Caveat>),
     /// What a mark means that stands at frames which were restored from the code.
     Restored(String),
     /// Rows that the page leaves out.

@@ -30,7 +30,7 @@ main;operator<< <int>(std::vector<int>&) 3
 [truncated];lex 5
 ";
 
-fn proftool(arguments: &[&str], directory: &Path) -> Vec<u8> {
+pub(super) fn proftool(arguments: &[&str], directory: &Path) -> Vec<u8> {
     let done = Command::new(env!("CARGO_BIN_EXE_proftool"))
         .args(arguments)
         .current_dir(directory)
@@ -41,7 +41,7 @@ fn proftool(arguments: &[&str], directory: &Path) -> Vec<u8> {
     done.stdout
 }
 
-fn json(arguments: &[&str], directory: &Path) -> Value {
+pub(super) fn json(arguments: &[&str], directory: &Path) -> Value {
     let mut arguments = Vec::from(arguments);
     arguments.extend(["--format", "json", "--limit", "0", "--min", "0"]);
     serde_json::from_slice(&proftool(&arguments, directory)).unwrap()
@@ -61,13 +61,13 @@ fn inside<'a>(page: &'a str, opening: &str, closing: &str) -> &'a str {
     rest.split_once(closing).unwrap().0
 }
 
-fn data(page: &str) -> Value {
+pub(super) fn data(page: &str) -> Value {
     let opening = "<script type=\"application/json\" id=\"data\">";
     serde_json::from_str(inside(page, opening, "</script>")).unwrap()
 }
 
 /// The numbers of packed columns.
-fn unpacked(text: &Value) -> Vec<u64> {
+pub(super) fn unpacked(text: &Value) -> Vec<u64> {
     let bytes = STANDARD.decode(text.as_str().unwrap()).unwrap();
     let mut inflated = Vec::new();
     let mut inflate = flate2::read::DeflateDecoder::new(&*bytes);
@@ -84,7 +84,7 @@ fn unpacked(text: &Value) -> Vec<u64> {
     numbers
 }
 
-fn numbers(list: &Value) -> Vec<u64> {
+pub(super) fn numbers(list: &Value) -> Vec<u64> {
     let list = list.as_array().unwrap();
     list.iter().map(|it| it.as_u64().unwrap()).collect()
 }
@@ -111,7 +111,7 @@ fn rows(data: &Value, event: &Value) -> Vec<(String, String, u64, u64)> {
 }
 
 /// The same of the flat profile.
-fn flat_rows(flat: &Value) -> Vec<(String, String, u64, u64)> {
+pub(super) fn flat_rows(flat: &Value) -> Vec<(String, String, u64, u64)> {
     let functions = flat["functions"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     functions
@@ -469,96 +469,5 @@ proptest! {
             let callees = callees.map(|it| (it.callee, it.weight, it.callee_recurses, it.inlined));
             prop_assert_eq!(listed(&detail.descendants), callees.collect::<Vec<_>>());
         }
-    }
-}
-
-/// What functions have in these buckets, by place: self weight and total.
-fn in_buckets(event: &Value, first: u64, last: u64) -> BTreeMap<u64, (u64, u64)> {
-    let time = &event["time"];
-    let packed = unpacked(&time["columns"]);
-    let (unit, buckets) = (packed[0], packed[1] as usize);
-    let threads = time["threads"].as_array().unwrap().len();
-    let places = numbers(&time["functions"]);
-    let mut rest = &packed[2 + (threads + 1) * buckets..];
-    let mut column = |count: usize| {
-        let (column, others) = rest.split_at(count);
-        rest = others;
-        column
-    };
-    let sums = column(1)[0] as usize;
-    let (counts, steps) = (column(places.len()), column(sums));
-    let (own, more) = (column(sums), column(sums));
-    let (mut found, mut at) = (BTreeMap::new(), 0);
-    for (&place, &count) in places.iter().zip(counts) {
-        let mut bucket = 0;
-        for _ in 0..count {
-            bucket += steps[at];
-            if (first..=last).contains(&bucket) {
-                let sum: &mut (u64, u64) = found.entry(place).or_default();
-                sum.0 += own[at] * unit;
-                sum.1 += (own[at] + more[at]) * unit;
-            }
-            at += 1;
-        }
-    }
-    found
-}
-
-#[test]
-fn buckets_of_time_have_the_sums_of_flat_for_that_time() {
-    let mut tried = 0;
-    for directory in support::cases("perf.data") {
-        let directory = directory.as_path();
-        let page = proftool(&["export", "--to", "html", "perf.data"], directory);
-        let data = data(&String::from_utf8(page).unwrap());
-        let event = &data["events"][0];
-        let names = &data["functions"]["names"];
-        let length = event["time"]["bucket"].as_u64().unwrap();
-        let buckets = unpacked(&event["time"]["columns"])[1];
-        let ranges = [
-            (0, 0),
-            (0, buckets - 1),
-            (1, buckets / 2),
-            (buckets / 2, buckets - 1),
-        ];
-        for (first, last) in ranges.into_iter().filter(|(first, last)| first <= last) {
-            let seconds = |bucket: u64| format!("{:.9}", (bucket * length) as f64 / 1e9);
-            let range = format!("{}..{}", seconds(first), seconds(last + 1));
-            let flat = json(&["flat", "--time", &range, "perf.data"], directory);
-            let wanted: BTreeMap<String, (u64, u64)> = flat_rows(&flat)
-                .into_iter()
-                .map(|(name, _, own, total)| (name, (own, total)))
-                .collect();
-            let found = in_buckets(event, first, last).into_iter();
-            let name = |place: u64| names[place as usize].as_str().unwrap().to_owned();
-            let found: BTreeMap<_, _> = found.map(|(place, sum)| (name(place), sum)).collect();
-            assert_eq!(found, wanted, "{}: {range}", directory.display());
-            tried += 1;
-        }
-    }
-    assert!(tried > 20);
-}
-
-#[test]
-fn what_ends_in_nodes_by_time_adds_up_to_what_ends_in_them() {
-    for directory in support::cases("perf.data") {
-        let page = proftool(&["export", "--to", "html", "perf.data"], &directory);
-        let data = data(&String::from_utf8(page).unwrap());
-        let event = &data["events"][0];
-        let tree = unpacked(&event["trees"]["none"]);
-        let count = tree[0] as usize;
-        let own = &tree[3 + 3 * count..3 + 4 * count];
-        let times = unpacked(&event["tree_times"]);
-        let (unit, sums) = (times[0], times[1] as usize);
-        let column = |number: usize| &times[2 + number * sums..2 + (number + 1) * sums];
-        let mut found = vec![0; count];
-        let mut code = 0;
-        for (step, weight) in column(0).iter().zip(column(2)) {
-            code += step;
-            // Nothing is left out of so small a tree.
-            assert_eq!(code % 2, 0);
-            found[code as usize / 2 - 1] += weight * unit;
-        }
-        assert_eq!(found, own, "{}", directory.display());
     }
 }

@@ -10,7 +10,7 @@ pub const BUILD_WITH_FRAME_POINTERS: &str = "build with frame pointers: C and C+
 /// How to get the names of functions that a runtime compiles.
 pub const NAME_GENERATED_CODE: &str = "have the runtime write a symbol map: node \
     --perf-basic-prof --interpreted-frames-native-stack; java -XX:+UnlockDiagnosticVMOptions \
-    -XX:+DumpPerfMapAtExit (17 and later, written at exit); python3 -X perf (3.12 and later)";
+    -XX:+DumpPerfMapAtExit (17+, at its exit); python3 -X perf (3.12+)";
 
 /// Returns how to get complete stacks where they were recorded by frame pointers.
 pub fn frame_pointers(situation: &Situation) -> String {
@@ -24,7 +24,7 @@ pub fn frame_pointers(situation: &Situation) -> String {
 pub fn in_generated_code(situation: &Situation) -> String {
     let by_frame_pointers = situation.sample("-g fp");
     format!(
-        "have the runtime keep frame pointers (java -XX:+PreserveFramePointer; node does), and record by \
-         them: {by_frame_pointers}"
+        "record by frame pointers ({by_frame_pointers}): node keeps them, java with \
+         -XX:+PreserveFramePointer"
     )
 }

@@ -9,37 +9,43 @@ async function pairsOf(event) {
   return pairs;
 }
 
-function neighbourTable(event, pairs, places, end, recursion, whole) {
+function neighbourTable(event, pairs, places, end, recursion, whole, calls) {
   const rank = id => label(id);
-  const order = [...places].sort((a, b) => pairs.weight[b] - pairs.weight[a] || (rank(end[a]) < rank(end[b]) ? -1 : 1));
+  const inPart = calls && new Map(places.map(place => [place, calls.of(pairs.caller[place], pairs.callee[place])]));
+  const weightOf = place => (inPart ? inPart.get(place).contributed : pairs.weight[place]);
+  const seen = inPart ? places.filter(place => inPart.get(place).weight > 0) : [...places];
+  const order = seen.sort((a, b) => weightOf(b) - weightOf(a) || (rank(end[a]) < rank(end[b]) ? -1 : 1));
   const row = place => {
     const marks = pairs.marks[place];
     const notes = [marks & recursion ? '* recursion' : '', marks & 4 ? 'inferred' : '', marks & 8 ? 'inlined' : ''].filter(Boolean).join(', ');
-    return [percent(pairs.weight[place], whole), weight(pairs.weight[place], event), functionButton(end[place]), notes];
+    return [percent(weightOf(place), whole), weight(weightOf(place), event), functionButton(end[place]), notes];
   };
   if (!order.length) return element('p', { className: 'quiet', textContent: 'none' });
   const titles = [{ number: '% of total' }, { number: 'weight' }, 'function', 'marks'];
-  return longTable(order, place => place < 60, shown => table(titles, shown.map(row)));
+  return longTable(order, place => place < 60, shown => {
+    const rows = shown.map(row), columns = rows.some(cells => cells[3]) ? 4 : 3;
+    return table(titles.slice(0, columns), rows.map(cells => cells.slice(0, columns)));
+  });
 }
 
 async function showCallers() {
-  const event = current(), id = state.chosen;
+  const event = current(), id = state.chosen, part = timePart();
   const pairs = await once(event, 'pairs', () => pairsOf(event));
-  if (event !== current() || id !== state.chosen) return;
+  const calls = await callPart(event, part);
+  if (event !== current() || id !== state.chosen || part !== timePart()) return;
   const place = event.flat.functions.indexOf(id), where = byId('callers');
-  const command = event.commands.detail;
-  showCommand('detail', command && place >= 0 ? command.join(quoted(id)) : null);
+  showCommand('detail', place >= 0 ? functionCommand(event, 'detail', id, calls) : null);
   if (place < 0) {
     where.replaceChildren(element('p', { textContent: 'The function is in no sample of this event.' }));
     return;
   }
-  const own = event.flat.self_weights[place], total = event.flat.totals[place];
-  const most = event.mostOf.get(place);
+  const figures = calls ? part.figuresOf(id) : { self: event.flat.self_weights[place], total: event.flat.totals[place], whole: event.total };
+  const { self: own, total, whole } = figures, most = calls ? null : event.mostOf.get(place);
   const bound = most ? `, at most ${most[2] ? '' : '? '}${percent(most[1], event.total)} %` : '';
   where.replaceChildren(
-    element('p', { textContent: `Self ${weight(own, event)} (${percent(own, event.total)} %), total ${weight(total, event)} (${percent(total, event.total)} %${bound}). Shares below are of this total.` }),
+    element('p', { textContent: `Self ${weight(own, event)} (${percent(own, whole)} %), total ${weight(total, event)} (${percent(total, whole)} %${bound})${calls ? ` in the time ${brushRange(event)} s` : ''}. Shares below are of this total.` }),
     element('div', { className: 'two' },
-      element('div', {}, element('h2', { textContent: 'Distribution to callers' }), neighbourTable(event, pairs, pairs.into.get(id) ?? [], pairs.caller, 1, total)),
-      element('div', {}, element('h2', { textContent: 'Contributions from descendants' }), neighbourTable(event, pairs, pairs.from.get(id) ?? [], pairs.callee, 2, total))),
-    element('p', { className: 'quiet', textContent: 'A function is not its own descendant: its self time in recursive calls counts only in its own line. * marks recursion, where the lines can add up to more than 100 %.' }));
+      element('div', {}, element('h2', { textContent: 'Distribution to callers' }), neighbourTable(event, pairs, pairs.into.get(id) ?? [], pairs.caller, 1, total, calls)),
+      element('div', {}, element('h2', { textContent: 'Contributions from descendants' }), neighbourTable(event, pairs, pairs.from.get(id) ?? [], pairs.callee, 2, total, calls))),
+    element('p', { className: 'quiet', textContent: 'A function is not its own descendant: its self time in recursive calls counts only in its own line. * marks recursion, where the lines can add up to more than 100\u00a0%.' }));
 }

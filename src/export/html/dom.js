@@ -65,6 +65,14 @@ function showCommand(key, command) {
   }
 }
 
+/** A command about a function, of the brushed part of time where that is shown. */
+function functionCommand(event, view, id, isPart) {
+  const command = event.commands[view];
+  if (!command) return null;
+  // A function may be called otherwise where there are fewer of them.
+  return isPart ? command.join(symbolOf.get(id) ?? quoted(id)) + event.commands['time-option'].join(brushRange(event)) : command.join(quoted(id));
+}
+
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -85,6 +93,8 @@ function makeTabs(onShow) {
   const views = [...document.querySelectorAll('section.view')];
   const tabs = views.map(view => element('button', { type: 'button', role: 'tab', id: `tab-${view.id}`, 'aria-controls': view.id, textContent: view.dataset.title }));
   const show = index => {
+    // A view begins at its top; an event that is changed stays where it is.
+    if (views[index].hidden) scrollTo(0, 0);
     views.forEach((view, i) => { view.hidden = i !== index; });
     tabs.forEach((tab, i) => { tab.setAttribute('aria-selected', i === index); tab.tabIndex = i === index ? 0 : -1; });
     onShow(views[index].id.replace('view-', ''));

@@ -27,18 +27,18 @@ function callLine(listing, [caller, callee]) {
 }
 
 /** Total, self and calls of a function or a cycle, by its code. */
-function entryFigures(event, listing, code, part) {
+function entryFigures(event, listing, code, { part, calls }) {
   const entry = listing.index.get(code), line = entry === undefined ? undefined : linesOf(listing, entry, 1)[0];
   if (line === undefined) return null;
-  if (part) return code % 2 ? part.cycle(listing, (code - 1) / 2) : part.figuresOf(code / 2);
   const called = listing.called[line] ? event.graph.texts[listing.called[line] - 1] : '';
+  if (part) return { ...(code % 2 ? part.cycle(listing, (code - 1) / 2, calls) : part.figuresOf(code / 2)), called };
   return { total: listing.total[line] - 1, self: listing.self[line] - 1, called, whole: event.total };
 }
 
 const shareText = (value, whole) => `${percent(Math.max(value, 0), whole)} %`;
 
-function drawNode(event, listing, made, [id, x, y], part) {
-  const [width, height] = made.node, own = entryFigures(event, listing, 2 * id, part);
+function drawNode(event, listing, made, [id, x, y], time) {
+  const [width, height] = made.node, own = entryFigures(event, listing, 2 * id, time);
   const cycle = listing.cycleOf.get(2 * id), name = label(id);
   const figures = own ? `${shareText(own.total, own.whole)}  self ${shareText(own.self, own.whole)}` : 'no figures';
   const calls = own?.called ? `called ${own.called}` : '';
@@ -61,8 +61,8 @@ function drawNode(event, listing, made, [id, x, y], part) {
   return node;
 }
 
-function drawCycle(event, listing, [number, x, y, width, height, members], part) {
-  const own = entryFigures(event, listing, 2 * number + 1, part), all = listing.cycles[number]?.members.length ?? members;
+function drawCycle(event, listing, [number, x, y, width, height, members], time) {
+  const own = entryFigures(event, listing, 2 * number + 1, time), all = listing.cycles[number]?.members.length ?? members;
   const shown = members < all ? `, ${members} of ${grouped(all)} members drawn` : `, ${all} members`;
   const figures = own ? `total ${own.total >= 0 ? shareText(own.total, own.whole) : 'not known'}, self ${shareText(own.self, own.whole)}${own.called ? `, called ${own.called}` : ''}` : '';
   const group = shape('g', { class: 'cluster', transform: `translate(${x + MARGIN} ${y + MARGIN})` },
@@ -83,12 +83,12 @@ function course(points) {
   return path;
 }
 
-function drawCall(event, listing, call, part) {
+function drawCall(event, listing, call, { part, calls }) {
   const line = callLine(listing, call.ends), whole = part ? part.whole : event.total;
-  const value = part ? -1 : line === undefined ? -1 : listing.total[line] - 1;
+  const value = calls ? calls.of(...call.ends).weight : part || line === undefined ? -1 : listing.total[line] - 1;
   const share = Math.max(0, Math.min(1, value / Math.max(whole, 1)));
   const text = value >= 0 ? shareText(value, whole) : '';
-  const called = !part && line !== undefined && listing.called[line] ? `, called ${event.graph.texts[listing.called[line] - 1]}` : '';
+  const called = line !== undefined && listing.called[line] ? `, called ${event.graph.texts[listing.called[line] - 1]}` : '';
   const { points } = call, end = points.length - 2, x = points[end] + MARGIN, y = points[end + 1] + MARGIN, up = call.is_upward ? 8 : -8;
   const arc = shape('g', { class: value === 0 ? 'arc none' : 'arc' },
     shape('title', {}, `${label(call.ends[0])} calls ${label(call.ends[1])}: ${text}${called}`),
@@ -98,18 +98,18 @@ function drawCall(event, listing, call, part) {
   return { ends: call.ends, arc, place };
 }
 
-function drawGraph(event, listing) {
-  const made = event.drawings[drawing.level], part = timePart(), frame = byId('drawing');
-  const key = `${state.event}/${drawing.level}/${part?.key ?? ''}`;
-  showDrawingNote(event, made, part);
+function drawGraph(event, listing, time) {
+  const made = event.drawings[drawing.level], frame = byId('drawing');
+  const key = `${state.event}/${drawing.level}/${time.part?.key ?? ''}`;
+  showDrawingNote(event, made, time);
   if (drawing.key === key) { markNodes(); return; }
   const isNew = drawing.event !== event || drawing.shown !== made;
   Object.assign(drawing, { event, shown: made, key, listing });
-  drawing.arcs = made.calls.map(call => drawCall(event, listing, call, part));
-  drawing.nodes = new Map(made.functions.map(function_ => [function_[0], drawNode(event, listing, made, function_, part)]));
+  drawing.arcs = made.calls.map(call => drawCall(event, listing, call, time));
+  drawing.nodes = new Map(made.functions.map(function_ => [function_[0], drawNode(event, listing, made, function_, time)]));
   drawing.place = new Map(made.functions.map(([id, x, y]) => [id, [x, y]]));
   const svg = shape('svg', { role: 'group', 'aria-label': 'Call graph, callers above callees', viewBox: `0 0 ${made.width + 2 * MARGIN} ${made.height + 2 * MARGIN}` },
-    ...made.cycles.map(cycle => drawCycle(event, listing, cycle, part)),
+    ...made.cycles.map(cycle => drawCycle(event, listing, cycle, time)),
     shape('g', {}, ...drawing.arcs.map(it => it.arc)), shape('g', {}, ...drawing.nodes.values()),
     shape('g', { 'aria-hidden': 'true' }, ...drawing.arcs.filter(it => it.place).map(it => it.place)));
   frame.replaceChildren(svg);
@@ -124,11 +124,11 @@ function drawGraph(event, listing) {
   if (isNew && made.functions.length) showNode(made.functions[0][0], 'center');
 }
 
-function showDrawingNote(event, made, part) {
+function showDrawingNote(event, made, { part, calls: sums }) {
   const count = grouped(made.functions.length), all = made.functions.length + made.hidden_functions;
   const functions_ = made.hidden_functions ? `The ${count} functions with the largest totals, of ${grouped(all)}` : `All ${count} functions with samples`;
   const calls = made.hidden_calls ? `, and the ${grouped(made.calls.length)} heaviest of ${grouped(made.calls.length + made.hidden_calls)} calls between them` : ', and all calls between them';
-  const time = part ? ` Figures are those of the time ${brushRange(event)} s; which functions and calls are drawn, and what is a cycle, is that of the whole time. Calls have no figures by time, and a cycle no total.` : '';
+  const time = part ? ` Figures are those of the time ${brushRange(event)} s; which functions and calls are drawn, and what is a cycle, is that of the whole time.${sums ? '' : ' Calls have no figures by time, and a cycle no total.'}` : '';
   const missing = made.functions.some(([id]) => id === state.chosen) ? '' : ` ${label(state.chosen)} is not in the drawing.`;
   byId('drawing-note').textContent = `${functions_}${calls}.${time}${missing}`;
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::base::{printable, shell_quoted};
-use crate::profile::FunctionId;
+use crate::profile::{Function, FunctionId};
 use crate::view::Subject;
 use crate::view::flat::{Flat, Row};
 use crate::view::label::{self, Labels};
@@ -26,6 +26,8 @@ pub(super) struct Functions<'a> {
     in_quotes: Vec<usize>,
     /// How it is given to a command, where that is neither its label nor that between quotes.
     quoted: Vec<(usize, String)>,
+    /// How commands about a part of time find functions whose names depend on which others there are.
+    symbols: Vec<(usize, &'a str)>,
     /// The marks where stacks are cut.
     cut_marks: Vec<usize>,
     #[serde(skip)]
@@ -45,6 +47,7 @@ impl<'a> Functions<'a> {
             labels: Vec::new(),
             in_quotes: Vec::new(),
             quoted: Vec::new(),
+            symbols: Vec::new(),
             cut_marks: Vec::new(),
             places: HashMap::new(),
         };
@@ -71,7 +74,10 @@ impl<'a> Functions<'a> {
             if shown != name {
                 table.labels.push((place, shown.into_owned()));
             }
-            if subject.profile.functions[id].is_cut_mark() {
+            let function = &subject.profile.functions[id];
+            let symbol = without_arguments(function).filter(|_| subject.profile.times.is_some());
+            table.symbols.extend(symbol.map(|symbol| (place, symbol)));
+            if function.is_cut_mark() {
                 table.cut_marks.push(place);
             }
             let module = subject.module(id);
@@ -95,6 +101,15 @@ impl<'a> Functions<'a> {
     pub fn place(&self, function: FunctionId) -> u64 {
         self.places.get(&function).copied().unwrap_or(0)
     }
+}
+
+/// The symbol of a Rust function whose name has type arguments that the symbol, of the older kind with a
+/// hash, does not have: they are a part of the name only where there are several of that symbol's name.
+fn without_arguments(function: &Function) -> Option<&str> {
+    let symbol = function.linkage_name.as_deref()?;
+    let hash = symbol.len().checked_sub("17h0123456789abcdefE".len())?;
+    let is_such = symbol.starts_with("_ZN") && symbol.get(hash..)?.starts_with("17h");
+    (is_such && function.name.ends_with('>')).then_some(symbol)
 }
 
 /// The rows of an event, by decreasing self weight.

@@ -33,8 +33,9 @@ function lineName(listing, line) {
   return element('span', {}, functionButton(code / 2, mark + label(code / 2)), `${cycle ? ` <cycle ${cycle}>` : ''}${index}`);
 }
 
-function lineRow(event, listing, line, entry) {
+function lineRow(event, listing, line, entry, figures, whole) {
   const maybe = (value, show) => (value ? show(value - 1) : '');
+  if (figures) return rowInPart(event, listing, line, entry, figures, whole);
   const total = maybe(listing.total[line], value => percent(value, event.total));
   const most = maybe(listing.most[line], value => (listing.unknown[line] ? '? ' : '') + percent(value, event.total));
   const relation = listing.relation[line], texts = event.graph.texts;
@@ -47,7 +48,20 @@ function lineRow(event, listing, line, entry) {
   };
 }
 
-function entryTable(event, listing, entry, lines, most = FEW) {
+/** The same in a part of time, in which the numbers of samples and bounds are not known. */
+function rowInPart(event, listing, line, entry, figures, whole) {
+  const relation = listing.relation[line], texts = event.graph.texts, hasParts = figures.self >= 0;
+  const text = number => (number ? texts[number - 1] : '');
+  return {
+    kind: relation === 1 ? 'primary' : '',
+    cells: [relation === 1 ? `[${entry + 1}]` : '', element('span', {}, ['← ', '', '· ', '→ '][relation], lineName(listing, line)), percent(figures.total, whole), '',
+      hasParts ? weight(figures.self, event) : '', hasParts ? weight(figures.children, event) : '', '', text(listing.called[line]), text(listing.evidence[line])],
+  };
+}
+
+function entryTable(event, listing, entry, { part, calls }, most = FEW) {
+  const found = calls ? linesInPart(listing, entry, part, calls) : range(listing.first[entry], listing.first[entry + 1]).map(line => ({ line }));
+  const lines = found.map(it => it.line), figuresOf = new Map(found.map(it => [it.line, it.figures]));
   // On a narrow screen the function is what has to be seen first.
   const titles = ['index', 'function', { number: 'total %' }, { number: 'at most %' }, { number: 'self' }, { number: 'children' }, { number: 'samples' }, { number: 'called' }, 'evidence'];
   // Callers with the heaviest last, then what the entry is about, members and callees with the heaviest first.
@@ -57,7 +71,7 @@ function entryTable(event, listing, entry, lines, most = FEW) {
     return (relation === 0 ? count[0] - 1 - rank[place] : rank[place]) < most;
   };
   return longTable(lines, few, shown => {
-    const rows = shown.map(line => lineRow(event, listing, line, entry));
+    const rows = shown.map(line => lineRow(event, listing, line, entry, figuresOf.get(line), part?.whole));
     const used = titles.map((_, i) => i === 1 || rows.some(row => row.cells[i] !== '' && row.cells[i] !== 'sampled'));
     const only = list => list.filter((_, i) => used[i]);
     return table(only(titles), rows.map(row => ({ kind: row.kind, cells: only(row.cells) })));
@@ -67,30 +81,50 @@ function entryTable(event, listing, entry, lines, most = FEW) {
 const range = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, i) => from + i);
 
 async function showGraph() {
-  const event = current(), id = state.chosen;
+  const event = current(), id = state.chosen, part = timePart();
   const listing = await once(event, 'graph', () => listingOf(event));
-  if (event !== current() || id !== state.chosen) return;
+  const time = { part, calls: await callPart(event, part) };
+  if (event !== current() || id !== state.chosen || part !== timePart()) return;
   const entry = listing.index.get(2 * id), where = byId('entry');
-  const command = event.commands.graph;
-  showCommand('graph', command && entry !== undefined ? command.join(quoted(id)) : null);
-  drawGraph(event, listing);
-  byId('graph-note').textContent = timePart() ? 'The entry below, and those of cycles, are about the whole time.' : '';
-  where.replaceChildren(entry === undefined ? element('p', { textContent: 'The function is in no sample of this event.' }) : entryTable(event, listing, entry, range(listing.first[entry], listing.first[entry + 1])));
-  if (listing.shown) {
-    if (byId('cycles').firstChild !== listing.shown[0]) byId('cycles').replaceChildren(...listing.shown);
+  showCommand('graph', entry === undefined ? null : functionCommand(event, 'graph', id, time.calls));
+  drawGraph(event, listing, time);
+  const changed = listing.cycleOf.get(2 * id);
+  byId('graph-note').textContent = [timeNote(event, time), time.calls && changed ? cycleNote(event, listing, changed, time.calls) : ''].join(' ').trim();
+  const isNothing = time.calls && !part.figuresOf(id).total;
+  const nothing = entry === undefined ? 'The function is in no sample of this event.' : isNothing ? `The function is in no sample of the time ${brushRange(event)} s.` : '';
+  where.replaceChildren(nothing ? element('p', { textContent: nothing }) : entryTable(event, listing, entry, time));
+  const owner = time.calls ? part : listing;
+  if (owner.shown) {
+    if (byId('cycles').firstChild !== owner.shown[0]) byId('cycles').replaceChildren(...owner.shown);
     return;
   }
   const found = listing.cycles.map((cycle, number) => [cycle, number]).filter(([cycle]) => cycle);
-  const cycles = found.slice(0, CYCLES).map(([cycle, number]) => cycleBox(event, listing, cycle, number));
+  const cycles = found.slice(0, CYCLES).map(([cycle, number]) => cycleBox(event, listing, cycle, number, time));
   if (found.length > CYCLES) cycles.push(element('p', { className: 'quiet', textContent: `${found.length - CYCLES} lighter cycles are left out here: ${(event.commands.cycles ?? [''])[0]}` }));
-  listing.shown = cycles.length ? cycles : [element('p', { className: 'quiet', textContent: 'No functions call each other in a circle.' })];
-  byId('cycles').replaceChildren(...listing.shown);
+  owner.shown = cycles.length ? cycles : [element('p', { className: 'quiet', textContent: 'No functions call each other in a circle.' })];
+  byId('cycles').replaceChildren(...owner.shown);
 }
 
 /** A cycle as a cluster: who enters it, its members, what they call outside. */
-function cycleBox(event, listing, cycle, number) {
-  const lines = range(listing.first[cycle.entry], listing.first[cycle.entry + 1]);
+function cycleBox(event, listing, cycle, number, time) {
+  const isNothing = time.calls && !time.calls.cycle(number), note = time.calls ? cycleNote(event, listing, number, time.calls) : '';
+  const entry = () => element('div', { className: 'scroll', tabIndex: 0, role: 'region', 'aria-label': `Entry of cycle ${number}` }, entryTable(event, listing, cycle.entry, time, FEW_OF_CYCLE));
   return element('section', { className: 'cycle', 'aria-label': `Cycle ${number}` },
     element('h3', { textContent: `Cycle ${number}: ${cycle.members.length} functions that call each other` }),
-    element('div', { className: 'scroll', tabIndex: 0, role: 'region', 'aria-label': `Entry of cycle ${number}` }, entryTable(event, listing, cycle.entry, lines, FEW_OF_CYCLE)));
+    isNothing ? element('p', { textContent: `It is in no sample of the time ${brushRange(event)} s.` }) : note ? element('p', { className: 'quiet', textContent: note }) : null,
+    isNothing ? null : entry());
+}
+
+/** Says which part of time the listing is about. */
+function timeNote(event, { part, calls }) {
+  if (!part) return '';
+  return calls ? `The entry below, and those of cycles, are about the time ${brushRange(event)} s. Indexes and cycles are those of the whole time; numbers of samples are known for all of it only.` : NO_CALL_TIMES;
+}
+
+const NO_CALL_TIMES = 'A part of time is chosen in the overview. Callers and callees are those of the whole time: without call stacks, their weights are estimates.';
+
+/** What is different in a part of time in which not all members of a cycle call each other. */
+function cycleNote(event, listing, number, calls) {
+  if (isStillCycle(listing, number, calls)) return '';
+  return `In the time ${brushRange(event)} s the members of cycle ${number} do not all call each other. Self and children are shared out as if they did; the command forms other cycles then.`;
 }

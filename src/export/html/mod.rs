@@ -32,9 +32,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::detail::pairs::Pair;
-use crate::analysis::threads::timeline::{NodeSum, Timeline};
-use crate::analysis::tree::{CallTree, Collapse};
-use crate::base::{Unit, printable};
+use crate::analysis::threads::timeline::Timeline;
+use crate::analysis::tree::{CallTree, Collapse, NodeId};
+use crate::base::{IdVec, Unit, printable};
 use crate::export::Advice;
 use crate::profile::FunctionId;
 use crate::view::Subject;
@@ -57,7 +57,7 @@ use super::text::cell_text;
 /// The outline, the looks and the views.
 const OUTLINE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("data.js"),
     include_str!("dom.js"),
     include_str!("table.js"),
@@ -66,6 +66,7 @@ const SCRIPTS: [&str; 10] = [
     include_str!("graph.js"),
     include_str!("drawing.js"),
     include_str!("time.js"),
+    include_str!("calls.js"),
     include_str!("source.js"),
     include_str!("page.js"),
 ];
@@ -78,6 +79,12 @@ pub struct Document<'a> {
     /// The events, the one that is shown first in front.
     pub events: Vec<EventViews<'a>>,
 }
+
+/// Makes the time line of an event by a call tree and numbers of its nodes.
+pub type MakeTimeline<'a> = dyn Fn(&CallTree, &IdVec<NodeId, u32>) -> Option<Timeline> + 'a;
+
+/// Hands over functions from within.
+pub type EachWithin<'a> = dyn Fn(&mut dyn FnMut(&Within)) + 'a;
 
 /// The views of one event.
 pub struct EventViews<'a> {
@@ -92,22 +99,15 @@ pub struct EventViews<'a> {
     /// What callees contribute to callers.
     pub pairs: &'a [Pair],
     /// Makes the call tree of a degree.
-    pub tree: &'a dyn Fn(Collapse) -> TimedTree,
-    /// Weights by time, where times are known.
-    pub timeline: Option<&'a Timeline>,
-    /// The hottest functions from within.
-    pub sources: &'a [Within],
+    pub tree: &'a dyn Fn(Collapse) -> CallTree,
+    /// Makes weights by time, where times are known: of the samples that end in nodes of the tree in
+    /// which every call is a node, by numbers of these.
+    pub timeline: &'a MakeTimeline<'a>,
+    /// Hands over the hottest functions from within, one after the other: each has whole source files.
+    pub sources: &'a EachWithin<'a>,
     /// The commands that print the same numbers, by view. One that takes a function or a time is in
     /// two parts.
     pub commands: BTreeMap<&'static str, Vec<String>>,
-}
-
-/// A call tree, and what ends in its nodes by time.
-pub struct TimedTree {
-    /// The tree.
-    pub tree: CallTree,
-    /// Weights by node and bucket; `None` where they are not known or too many.
-    pub sums: Option<Vec<NodeSum>>,
 }
 
 /// A function from within.
@@ -249,15 +249,22 @@ fn event_data<'a>(
     let kind = selection.event();
     let place = |id| functions.place(id);
     let mut trees = BTreeMap::new();
-    let mut tree_times = None;
+    let (mut time, mut tree_times) = (None, None);
     for degree in Collapse::ALL {
-        let TimedTree { tree, sums } = (event.tree)(degree);
+        let tree = (event.tree)(degree);
         let kept = tree::kept(&tree);
         trees.insert(degree.name(), tree::packed(&tree, kept.as_ref(), &place)?);
-        if let Some(sums) = sums {
-            tree_times = Some(tree::times(&tree, kept.as_ref(), &sums)?);
+        // Where nothing is collapsed, each sample that passes a node ends in it or under it.
+        if degree == Collapse::None
+            && let Some(timeline) = (event.timeline)(&tree, &tree::numbers(&tree, kept.as_ref()))
+        {
+            tree_times = Some(tree::times(&timeline.ends)?);
+            let profile = event.subject.profile;
+            time = Some(Time::of(profile, &timeline, event.graph, &place)?);
         }
     }
+    let mut sources = Vec::new();
+    (event.sources)(&mut |within| sources.push(source_data(event, within, functions, advice)));
     Ok(EventData {
         name: printable(&kind.name),
         unit: printable(&kind.unit.to_string()).into_owned(),
@@ -271,14 +278,9 @@ fn event_data<'a>(
         pairs: graph::pairs(event.pairs, &place)?,
         graph: Listing::of(event.graph, &place)?,
         drawings: drawing::drawings(event.graph, &place),
-        time: match event.timeline {
-            Some(timeline) => Some(Time::of(event.subject.profile, timeline, &place)?),
-            None => None,
-        },
+        time,
         tree_times,
-        sources: (event.sources.iter())
-            .map(|within| source_data(event, within, functions, advice))
-            .collect(),
+        sources,
         commands: &event.commands,
     })
 }

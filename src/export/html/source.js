@@ -23,7 +23,7 @@ function showSource() {
   byId('source-kind').parentElement.hidden = !found;
   if (!found) {
     showCommand('source', null);
-    where.replaceChildren(element('p', { textContent: `${label(state.chosen)} is not one of them.` }));
+    where.replaceChildren(element('p', { textContent: `This page has no lines and no machine code of ${label(state.chosen)}.` }));
     return;
   }
   const kinds = { lines: found.lines, code: found.code }, picker = byId('source-kind');

@@ -1,4 +1,4 @@
-// The time line: a heat map with a row for each thread, and a brush that filters the table of functions.
+// The time line: a heat map with a row for each thread, and a brush that filters what the views show.
 // Sums of buckets are computed before; a part of time is a sum of them.
 const HEAT_ROW = 16;
 const brush = { first: 0, last: -1, event: null, drag: -1 };
@@ -12,15 +12,15 @@ async function timesOf(event) {
   const bucket = columns.column(sums, Uint32Array);
   times.own = columns.column(sums);
   times.total = columns.column(sums);
-  times.place = new Uint32Array(sums);
+  times.innermost = columns.column(sums);
   times.bucket = bucket;
   const placeOf = new Map(event.flat.functions.map((id, place) => [id, place]));
-  let at = 0;
-  counts.forEach((count, i) => {
-    const place = placeOf.get(event.time.functions[i]);
-    for (let k = 0, number = 0; k < count; k++, at++) { bucket[at] = number += bucket[at]; times.place[at] = place; }
-  });
-  for (let i = 0; i < sums; i++) { times.own[i] *= unit; times.total[i] = times.own[i] + times.total[i] * unit; }
+  times.place = ownersOf(counts, bucket).map(i => placeOf.get(event.time.functions[i]));
+  for (let i = 0; i < sums; i++) {
+    times.own[i] *= unit;
+    times.total[i] = times.own[i] + times.total[i] * unit;
+    times.innermost[i] = times.total[i] - times.innermost[i] * unit;
+  }
   return times;
 }
 
@@ -40,20 +40,22 @@ function timePart() {
   if (!isBrushed(event)) return null;
   const key = `${brush.first}-${brush.last}`, times = event.times;
   return once(times, key, () => {
-    const rows = event.flat.functions.length, own = new Float64Array(rows), total = new Float64Array(rows);
+    const rows = event.flat.functions.length, own = new Float64Array(rows), total = new Float64Array(rows), innermost = new Float64Array(rows);
     for (let i = 0; i < times.bucket.length; i++) {
       if (times.bucket[i] < brush.first || times.bucket[i] > brush.last) continue;
       own[times.place[i]] += times.own[i];
       total[times.place[i]] += times.total[i];
+      innermost[times.place[i]] += times.innermost[i];
     }
     const whole = times.weights.subarray(brush.first, brush.last + 1).reduce((sum, value) => sum + value, 0);
     const placeOf = new Map(event.flat.functions.map((id, place) => [id, place]));
-    const figuresOf = id => { const place = placeOf.get(id) ?? -1; return { total: total[place] ?? 0, self: own[place] ?? 0, called: '', whole }; };
+    const figuresOf = id => { const place = placeOf.get(id) ?? -1; return { total: total[place] ?? 0, self: own[place] ?? 0, innermost: innermost[place] ?? 0, whole }; };
     // A cycle's self weight is that of its members; its total is not the sum of theirs.
-    const cycle = (listing, number) => ({
-      self: listing.cycles[number].members.reduce((sum, line) => sum + figuresOf((listing.who[line] - 2) / 2).self, 0), total: -1, called: '', whole,
-    });
-    return { self: own, total, whole, key, figuresOf, cycle, command: event.commands.time?.join(brushRange(event)) };
+    const cycle = (listing, number, calls) => {
+      const sum = calls ? calls.cycle(number) : -1;
+      return { self: membersOf(listing, number).reduce((sum, id) => sum + figuresOf(id).self, 0), total: sum, innermost: sum, whole };
+    };
+    return { self: own, total, whole, key, first: brush.first, last: brush.last, figuresOf, cycle, command: event.commands.time?.join(brushRange(event)) };
   });
 }
 
@@ -71,7 +73,7 @@ async function showTime() {
 /** Says where the whole time is shown although a part of it is chosen. */
 function noteTime() {
   const isPart = page && timePart();
-  for (const note of document.querySelectorAll('.whole-time')) note.hidden = !isPart;
+  for (const note of document.querySelectorAll('.whole-time')) note.hidden = !isPart || note.id === 'callers-time' && !!current().time.calls;
 }
 
 function showBrush() {
@@ -84,8 +86,8 @@ function showBrush() {
   byId('time-all').hidden = !isPart;
   noteTime();
   byId('time-note').textContent = isPart
-    ? `The table has ${brushRange(event)} s: ${weight(timePart().whole, event)}. So have the boxes of the call graph${event.tree_times ? ', and the flame graph where every call is a frame' : ''}; other views say that they have the whole time. Names and restored frames are those of the whole recording.`
-    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in the table, the flame graph and the drawing of the call graph.`;
+    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. ${event.time.calls ? 'Callers, callees and the call graph' : 'The boxes of the call graph'}, the table and the flame graph of every call show this time; the figures above, the source and collapsed flame graphs show the whole time. Names, marks, numbers of calls and cycles are those of the whole recording, and bounds on totals of cut stacks are known for all of it only.`
+    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in the table, the flame graph, and callers and callees.`;
   drawHeat();
 }
 

@@ -15,7 +15,7 @@
 
 use std::io;
 
-use crate::analysis::threads::timeline::NodeSum;
+use crate::analysis::threads::timeline::EndSum;
 use crate::analysis::tree::{CallTree, NodeId};
 use crate::base::IdVec;
 use crate::profile::FunctionId;
@@ -99,44 +99,37 @@ pub(super) fn kept(tree: &CallTree) -> Option<IdVec<NodeId, bool>> {
     Some(kept.into())
 }
 
-/// Packs what ends in nodes by time: the greatest common divisor of the weights, by which they are
-/// divided; the number of sums; and of each the step from the node before, the bucket, and the weight.
-/// A node is twice its number from 1 on, and one more for what is left out under it; 0 stands for all roots.
-pub(super) fn times(
-    tree: &CallTree,
-    kept: Option<&IdVec<NodeId, bool>>,
-    sums: &[NodeSum],
-) -> io::Result<String> {
-    let mut codes: IdVec<NodeId, u64> = IdVec::new();
+/// The number of each node where sums by time name it: twice its place among those kept, from 1 on, and
+/// one more for what is left out under it; 0 stands for all roots.
+pub(super) fn numbers(tree: &CallTree, kept: Option<&IdVec<NodeId, bool>>) -> IdVec<NodeId, u32> {
+    let mut numbers: IdVec<NodeId, u32> = IdVec::new();
     let mut next = 1;
     for (id, node) in tree.nodes.enumerate() {
         let is_kept = kept.is_none_or(|kept| kept[id]);
-        codes.push(match is_kept {
+        numbers.push(match is_kept {
             true => next * 2,
-            false => node.parent.map_or(0, |parent| codes[parent]) | 1,
+            false => node.parent.map_or(0, |parent| numbers[parent]) | 1,
         });
-        next += u64::from(is_kept);
+        next += u32::from(is_kept);
     }
-    let mut sums: Vec<(u64, u32, u64)> = (sums.iter())
-        .map(|sum| (codes[sum.node], sum.bucket, sum.weight))
-        .collect();
-    sums.sort_unstable();
-    sums.dedup_by(|next, kept| {
-        let is_same = (next.0, next.1) == (kept.0, kept.1);
-        kept.2 += if is_same { next.2 } else { 0 };
-        is_same
-    });
-    let unit = sums.iter().fold(0, |unit, sum| divisor(unit, sum.2)).max(1);
+    numbers
+}
+
+/// Packs what ends in nodes by time: the greatest common divisor of the weights, by which they are
+/// divided; the number of sums; and of each the step from the node before, the bucket, and the weight.
+pub(super) fn times(sums: &[EndSum]) -> io::Result<String> {
+    let unit = sums.iter().fold(0, |unit, sum| divisor(unit, sum.weight));
+    let unit = unit.max(1);
     let mut columns = Columns::new();
     columns.number(unit)?;
     columns.number(sums.len() as u64)?;
     let mut before = 0;
     columns.column(sums.iter().map(|sum| {
-        let step = sum.0 - before;
-        before = sum.0;
-        step
+        let step = sum.end - before;
+        before = sum.end;
+        u64::from(step)
     }))?;
-    columns.column(sums.iter().map(|sum| u64::from(sum.1)))?;
-    columns.column(sums.iter().map(|sum| sum.2 / unit))?;
+    columns.column(sums.iter().map(|sum| u64::from(sum.bucket)))?;
+    columns.column(sums.iter().map(|sum| sum.weight / unit))?;
     columns.finish()
 }

@@ -98,6 +98,7 @@ pub fn write(
             }
             Block::Line(_)
             | Block::Caveat(_)
+            | Block::FewSamples(_)
             | Block::Restored(_)
             | Block::Hidden(_)
             | Block::OtherEvents(_)

@@ -16,6 +16,8 @@ const WIDTH: usize = 80;
 const SELF_ROWS: [usize; 2] = [4, 8];
 /// The fewest and the most lines of the hot paths.
 const HOT_LINES: [usize; 2] = [4, 14];
+/// The lines of both lists when they are shortest, with their headings and the legend.
+const LISTS: usize = 15;
 /// A shorter list of totals is left out, if hot paths show the largest ones.
 const TOTAL_ROWS: usize = 3;
 
@@ -35,7 +37,12 @@ impl Report {
         if !self.next.is_empty() {
             let is_first =
                 |question: &&Question| !matches!(question, Question::Recursion | Question::Totals);
-            let next = self.next.iter().filter(is_first).cloned().collect();
+            let mut next: Vec<Question> = self.next.iter().filter(is_first).cloned().collect();
+            // Where there is more to know of the figures, less is said of where to go on.
+            let rest = height(&head) + height(&foot) + LISTS;
+            if rest + height(&[Block::Next(next.clone())]) > LINES && next.len() > 2 {
+                next.drain(1..next.len() - 1);
+            }
             foot.push(Block::Next(next));
         }
         let fixed = height(&head) + height(&foot);
@@ -144,7 +151,11 @@ impl Report {
             let title = format!("{what} by crate, library or directory");
             blocks.extend(sentence(title, shares.collect()));
         }
-        blocks.extend(sentence("Commands".into(), self.commands.clone()));
+        // Threads are named by their commands: a list of about as many says nothing more.
+        let commands = self.commands.clone();
+        if commands.len() * 2 <= self.threads.len() {
+            blocks.extend(sentence("Commands".into(), commands));
+        }
         let threads = self.threads.iter().map(|&(id, weight)| {
             let thread = &subject.profile.threads[id];
             (format!("{} (tid {})", thread.comm, thread.tid), weight)
@@ -159,7 +170,7 @@ impl Report {
     /// What is not known, and how good the stacks are.
     fn trust_in_brief(&self, subject: &Subject) -> Vec<Block> {
         let profile = subject.profile;
-        let mut blocks = caveats::notes(&profile.caveats);
+        let mut blocks = caveats::notes_in_brief(profile);
         let has_caveats = !blocks.is_empty();
         blocks.extend(quality::sentence(profile).map(Block::Line));
         let has_stacks = blocks.len() > usize::from(has_caveats);
@@ -182,6 +193,10 @@ fn height(blocks: &[Block]) -> usize {
         Block::Heading(text) | Block::Line(text) | Block::Restored(text) => lines(text),
         Block::Table(table) => table.rows.len() + 1,
         Block::Caveat(caveat) => lines(&caveat.to_string()) + 1,
+        Block::FewSamples(caveats) => {
+            let lengths = caveats.iter().map(|it| it.to_string().chars().count() + 2);
+            (30 + lengths.sum::<usize>()).div_ceil(WIDTH)
+        }
         // An empty line and a heading stand above them.
         Block::Next(questions) => questions.len() + 2,
         _ => 1,

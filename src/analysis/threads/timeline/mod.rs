@@ -1,0 +1,183 @@
+//! When threads, functions and calls had their weight: sums by buckets of equal length.
+//!
+//! Each sample is in one bucket, so the sums of several buckets are those of the time from the first to
+//! the last: the same as of the samples that were taken then.
+//!
+//! A sum that counts each sample once cannot be made of others that do so too. So all that is shown of a
+//! part of time is summed up by bucket: of calls, too, and of the cycles of the whole recording.
+
+mod frames;
+mod sums;
+
+use rustc_hash::FxHashMap;
+
+use crate::analysis::tree::{CallTree, NodeId};
+use crate::base::IdVec;
+use crate::callgraph::{CycleId, Cycles};
+use crate::profile::{FunctionId, PathId, Profile, ThreadId, TimedRows};
+
+pub use self::frames::{Call, CallId};
+
+/// How many buckets there are at most.
+const BUCKETS: u32 = 256;
+/// How many sums there are at most; with more, buckets are made longer.
+const SUMS: usize = 1_000_000;
+/// How many threads have a row of their own.
+const THREADS: usize = 48;
+
+/// What a function had in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// The function.
+    pub function: FunctionId,
+    /// The number of the bucket.
+    pub bucket: u32,
+    /// The weight of the samples taken in it.
+    pub self_weight: u64,
+    /// The weight of the samples with it on the stack, each once.
+    pub total: u64,
+    /// The part of it without those samples that have other members of its cycle further in.
+    pub innermost: u64,
+}
+
+/// What a call had in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSum {
+    /// The call.
+    pub call: CallId,
+    /// The number of the bucket.
+    pub bucket: u32,
+    /// The weight of the samples that show it, each once.
+    pub weight: u64,
+    /// What the callee contributes to the caller: without what the caller itself takes further in.
+    pub contributed: u64,
+    /// The weight that came into the callee's cycle, or the callee alone, by this call.
+    pub total: u64,
+    /// The self weight of the callee's cycle, or of the callee alone, in it.
+    pub self_weight: u64,
+}
+
+/// What a cycle had in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CycleSum {
+    /// The cycle.
+    pub cycle: CycleId,
+    /// The number of the bucket.
+    pub bucket: u32,
+    /// The weight of the samples with any of its members on the stack, each once.
+    pub total: u64,
+}
+
+/// What was taken at an end of stacks in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndSum {
+    /// The number of the end.
+    pub end: u32,
+    /// The number of the bucket.
+    pub bucket: u32,
+    /// The weight of the samples taken in it.
+    pub weight: u64,
+}
+
+/// Weights by time. Of each kind of sum there is nothing that is 0, and they are in order of what they
+/// are of, and of the bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// The length of a bucket in nanoseconds. The first begins with the first sample of the recording.
+    pub bucket: u64,
+    /// The weight of each bucket.
+    pub weights: Vec<u64>,
+    /// The weight of each bucket for each thread, the heaviest first; `None` for all others together.
+    pub threads: Vec<(Option<ThreadId>, Vec<u64>)>,
+    /// The calls on the stacks.
+    pub calls: IdVec<CallId, Call>,
+    /// What functions had.
+    pub of_functions: Vec<Sum>,
+    /// What calls had.
+    pub of_calls: Vec<CallSum>,
+    /// What cycles had.
+    pub of_cycles: Vec<CycleSum>,
+    /// What was taken where stacks end.
+    pub ends: Vec<EndSum>,
+}
+
+impl Timeline {
+    /// Sums up rows. Linear in rows and, for each bucket, in the paths of its samples, but for sorting.
+    ///
+    /// `ends` numbers where stacks end: samples are added up that have the same number.
+    pub fn of(
+        profile: &Profile,
+        timed: &TimedRows,
+        cycles: &Cycles,
+        ends: &IdVec<PathId, Option<u32>>,
+    ) -> Timeline {
+        let (rows, slices) = (timed.rows(), timed.slices());
+        let mut shift = 0;
+        while slices >> shift > BUCKETS {
+            shift += 1;
+        }
+        let mut sums = sums::of(profile, rows, shift, cycles, ends);
+        while sums.len() > SUMS && slices >> shift > 1 {
+            sums.halve_buckets();
+            shift += 1;
+        }
+        let buckets = (slices >> shift) as usize + 1;
+        let mut timeline = Timeline {
+            bucket: timed.slice() << shift,
+            weights: vec![0; buckets],
+            threads: Vec::new(),
+            calls: sums.calls,
+            of_functions: sums.of_functions,
+            of_calls: sums.of_calls,
+            of_cycles: sums.of_cycles,
+            ends: sums.ends,
+        };
+        let mut of_threads: FxHashMap<ThreadId, Vec<u64>> = FxHashMap::default();
+        for row in rows {
+            let bucket = (row.slice >> shift) as usize;
+            timeline.weights[bucket] += row.weight;
+            of_threads
+                .entry(row.thread)
+                .or_insert_with(|| vec![0; buckets])[bucket] += row.weight;
+        }
+        while timeline.weights.len() > 1 && timeline.weights.last() == Some(&0) {
+            timeline.weights.pop();
+        }
+        let buckets = timeline.weights.len();
+        let mut threads: Vec<(ThreadId, Vec<u64>)> = of_threads.into_iter().collect();
+        threads.iter_mut().for_each(|row| row.1.truncate(buckets));
+        threads.sort_by_key(|(id, weights)| (std::cmp::Reverse(weights.iter().sum::<u64>()), *id));
+        let others = threads.split_off(threads.len().min(THREADS));
+        let named = threads.into_iter().map(|(id, weights)| (Some(id), weights));
+        timeline.threads = named.collect();
+        if !others.is_empty() {
+            let mut together = vec![0; buckets];
+            for (_, weights) in others {
+                together
+                    .iter_mut()
+                    .zip(weights)
+                    .for_each(|(sum, it)| *sum += it);
+            }
+            timeline.threads.push((None, together));
+        }
+        timeline
+    }
+}
+
+/// Which node of the tree in which every call is a node the samples of each path end in. Linear in
+/// paths and nodes.
+pub fn nodes_of_paths(profile: &Profile, tree: &CallTree) -> IdVec<PathId, Option<NodeId>> {
+    let nodes = tree.nodes.enumerate();
+    let nodes: FxHashMap<(Option<NodeId>, FunctionId), NodeId> = nodes
+        .map(|(id, node)| ((node.parent, node.function), id))
+        .collect();
+    let mut of_paths: IdVec<PathId, Option<NodeId>> = IdVec::new();
+    for (_, path) in profile.paths.enumerate() {
+        let parent = path.caller.map(|caller| of_paths[caller]);
+        of_paths.push(match parent {
+            Some(None) => None,
+            parent => nodes.get(&(parent.flatten(), path.function)).copied(),
+        });
+    }
+    of_paths
+}
