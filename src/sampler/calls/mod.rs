@@ -36,6 +36,7 @@ mod limit;
 mod loaded;
 mod page;
 mod refusals;
+mod threads;
 
 use std::path::{Path, PathBuf};
 

@@ -275,7 +275,13 @@ impl Child {
         let got = check(unsafe { libc::waitpid(self.pid, &mut status, flags) });
         match got {
             Ok(0) => None,
-            Ok(_) => ending(status),
+            Ok(_) => {
+                // A tracer of this thread has not waited for that any more.
+                if libc::WIFSTOPPED(status) {
+                    Tracee::detach_stopped(self.pid, status);
+                }
+                ending(status)
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
             // Somebody else in this process has waited for it.
             Err(_) => Some(Ending::Exited(0)),

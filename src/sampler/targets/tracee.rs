@@ -92,18 +92,7 @@ impl Tracee {
                 Ok(_) => break,
             }
         }
-        Ok(Some(
-            if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
-                Stop::Ended(status)
-            } else {
-                match (status >> 16, libc::WSTOPSIG(status)) {
-                    (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
-                    (0, libc::SIGTRAP) => Stop::Trap,
-                    (0, signal) => Stop::Signal(signal),
-                    _ => Stop::Other,
-                }
-            },
-        ))
+        Ok(Some(stop(status)))
     }
 
     /// Lets it run on, with a signal if that is not 0.
@@ -116,14 +105,25 @@ impl Tracee {
         request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)
     }
 
-    /// Traces it no more. It runs on.
-    pub(in crate::sampler) fn detach(self) -> io::Result<()> {
+    /// Traces it no more, if it is stopped. It runs on.
+    pub(in crate::sampler) fn detach(&self) -> io::Result<()> {
         self.detach_with(0)
     }
 
     /// The same, with a signal if that is not 0.
-    pub(in crate::sampler) fn detach_with(self, signal: i32) -> io::Result<()> {
+    pub(in crate::sampler) fn detach_with(&self, signal: i32) -> io::Result<()> {
         request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
+    }
+
+    /// Traces a process no more of which somebody else has learned that it has stopped, by this status
+    /// of `waitpid`. It runs on.
+    pub(in crate::sampler) fn detach_stopped(pid: i32, status: i32) {
+        let tracee = Tracee { pid };
+        if let Stop::Signal(signal) = stop(status) {
+            let _ = tracee.detach_with(signal);
+        } else {
+            let _ = tracee.detach();
+        }
     }
 
     /// Its registers, while it is stopped.
@@ -153,6 +153,19 @@ impl Tracee {
     #[cfg(not(target_arch = "x86_64"))]
     pub(in crate::sampler) fn set_registers(&self, _: &Registers) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// What a status of `waitpid` says.
+fn stop(status: libc::c_int) -> Stop {
+    if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
+        return Stop::Ended(status);
+    }
+    match (status >> 16, libc::WSTOPSIG(status)) {
+        (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
+        (0, libc::SIGTRAP) => Stop::Trap,
+        (0, signal) => Stop::Signal(signal),
+        _ => Stop::Other,
     }
 }
 
