@@ -319,6 +319,7 @@ impl Counting {
         self.bell
             .listen()
             .map_err(Error::counting("listen to the program"))?;
+        self.bell.hear_execs(self.follows);
         stopped.change(&changes).map_err(changing)?;
         self.will_restore(stopped.pid(), &changes);
         // Without address space randomization, processes of a program have it at the same place.
