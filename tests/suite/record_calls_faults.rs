@@ -257,3 +257,102 @@ fn a_signal_that_comes_while_a_program_is_stopped_is_not_lost() {
     let output = counted(&room, &[], &names);
     assert_eq!(output.status.code(), Some(10), "{}", stderr(&output));
 }
+
+/// Whether it is traced when it has one thread; and how many calls it makes with one and with more.
+const ALONE: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) int leaf(int x) { return x + 1; }
+__attribute__((noipa)) int many(int n) { int sum = 0; for (int i = 0; i < n; i++) sum = leaf(sum); return sum; }
+__attribute__((noipa)) int tracer(void) {
+    char line[256];
+    int pid = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status)) if (sscanf(line, "TracerPid: %d", &pid) == 1) break;
+    if (status) fclose(status);
+    return pid;
+}
+static void *work(void *none) { many(3000000); return none; }
+static void handler(int sig) { many(sig); }
+int main(int argc, char **argv) {
+    int before, status = 0, way = atoi(argv[argc - 1]);
+    many(1000);
+    before = tracer();
+    if (way == 0) {
+        pthread_t thread;
+        pthread_create(&thread, 0, work, 0);
+        work(0);
+        pthread_join(thread, 0);
+    } else if (way == 4) {
+        signal(SIGUSR1, handler);
+        for (int i = 0; i < 100; i++) raise(SIGUSR1);
+    } else {
+        /* Twice, as it is not traced any more the second time. */
+        for (int i = 0; i < 2; i++) {
+            pid_t child = way == 1 ? fork() : way == 2 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : vfork();
+            if (!child) { many(3000000); _exit(i + 3); }
+            if (way != 3) many(3000000);
+            waitpid(child, &status, 0);
+            if (WEXITSTATUS(status) != i + 3) return 90;
+        }
+    }
+    if (tracer() != 0) return 91;
+    printf("%d\n", before > 0);
+    return 40 + way;
+}
+"#;
+
+#[test]
+fn a_program_with_one_thread_counts_without_locks_until_there_is_another() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, ALONE, &[], "prog") else {
+        return;
+    };
+    // A thread, fork, clone, vfork, signals.
+    let expected = [6_000_000, 12_000_000, 12_000_000, 6_000_000, 1000];
+    for (way, calls_then) in expected.into_iter().enumerate() {
+        let command = [program.to_str().unwrap(), &way.to_string()];
+        let output = counted(&room, &["--counts-limit", "none"], &command);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(40 + way as i32), "{text}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n", "{text}");
+        let graph = graph(&room, &[]);
+        assert_eq!(
+            calls(&graph, "many", "leaf"),
+            Some((1000 + calls_then, false)),
+            "{way}"
+        );
+    }
+}
+
+#[test]
+fn a_program_with_one_thread_goes_on_when_it_is_recorded_no_more() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let text = r#"
+        #include <sys/wait.h>
+        #include <unistd.h>
+        int main(void) {
+            int status = 1;
+            sleep(2);
+            if (!fork()) _exit(5);
+            wait(&status);
+            return WEXITSTATUS(status) + 1;
+        }"#;
+    let Some(program) = built(&room, text, &[], "prog") else {
+        return;
+    };
+    let output = counted(&room, &["-d", "0.5"], &[program.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
+}

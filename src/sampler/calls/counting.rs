@@ -48,9 +48,11 @@ pub(in crate::sampler) struct Counting {
     /// How many do.
     pub(super) followed: u64,
     /// Where programs report what they load and execute.
-    agents: Vec<CountedAgent>,
+    pub(super) agents: Vec<CountedAgent>,
     /// Keeps the slowdown below a limit, if there is one.
-    limit: Option<Limit>,
+    pub(super) limit: Option<Limit>,
+    /// The program, while it has only one thread and counts without locks.
+    pub(super) single_thread: Option<Tracee>,
     /// The files that processes had mapped when they were looked at last, each with its address.
     pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
     /// What is left of processes that were stopped.
@@ -106,6 +108,7 @@ impl Counting {
             followed: 0,
             agents: Vec::new(),
             limit: None,
+            single_thread: None,
             known: FxHashMap::default(),
             left: Left::default(),
         })
@@ -181,9 +184,10 @@ impl Counting {
                     return Ok(());
                 }
             };
+        self.areas.do_not_lock();
         self.install_program(&mut stopped, planner, self.descriptor)?;
         self.watch(stopped.pid(), planner)?;
-        stopped.release(&mut self.left);
+        self.go_on(stopped, planner);
         self.left.settle(Some(child));
         Ok(())
     }
@@ -274,7 +278,9 @@ impl Counting {
             .then(|| planner.loader_stop(&loader.path))
             .flatten()
             .map(|stop| stopped.auxiliary.loader.wrapping_add(stop.at));
-        let mut images = memory.images.iter().filter(|_| self.follows);
+        // What has one thread and is traced reports it, too.
+        let hears_execs = self.follows || !self.areas.locks();
+        let mut images = memory.images.iter().filter(|_| hears_execs);
         let on_execs = images.find_map(|image| {
             let name = image.path.file_name()?.to_str()?;
             name.starts_with("libc.so").then_some(())?;
@@ -319,7 +325,7 @@ impl Counting {
         self.bell
             .listen()
             .map_err(Error::counting("listen to the program"))?;
-        self.bell.hear_execs(self.follows);
+        self.bell.hear_execs(hears_execs);
         stopped.change(&changes).map_err(changing)?;
         self.will_restore(stopped.pid(), &changes);
         // Without address space randomization, processes of a program have it at the same place.
@@ -337,7 +343,7 @@ impl Counting {
     /// Begins to keep the limit, if there is one.
     fn watch(&mut self, pid: i32, planner: &dyn CallPlanner) -> Result<(), Error> {
         if let Some(most) = planner.limit() {
-            let limit = Limit::begin(pid, most);
+            let limit = Limit::begin(pid, most, self.areas.locks());
             let action = "measure the processor time of the program";
             self.limit = Some(limit.map_err(Error::counting(action))?);
         }
@@ -374,6 +380,7 @@ impl Counting {
     /// does not matter.
     pub(in crate::sampler) fn end(&mut self) {
         self.bell.close();
+        self.leave_single_thread();
         if let Some(attached) = self.attached.take()
             && let Ok(mut stopped) = Stopped::attach(attached.pid, &mut self.left)
         {

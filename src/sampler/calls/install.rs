@@ -150,7 +150,7 @@ impl Stopped {
                 self.ended = Some(status);
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
-            Stop::Exec | Stop::Other => {}
+            Stop::Exec | Stop::Made | Stop::Other => {}
         }
         Ok(false)
     }
@@ -221,6 +221,16 @@ impl Stopped {
     /// other bytes than those that were to be changed, and that are left as they are.
     pub(super) fn change(&self, changes: &[Change]) -> io::Result<Vec<usize>> {
         change(&self.memory, changes)
+    }
+
+    /// Lets a program run that has one thread, until it makes another one or a process, or gets a signal.
+    /// If that is not possible, it is still stopped.
+    pub(super) fn stay(self: Box<Self>) -> Result<Tracee, Box<Stopped>> {
+        let is_alone = self.others.is_empty() && self.signals.is_empty() && self.ended.is_none();
+        if is_alone && self.tracee.resume_alone().is_ok() {
+            return Ok(self.tracee);
+        }
+        Err(self)
     }
 
     /// Lets the program run. It is traced no more.
@@ -306,7 +316,7 @@ fn next(tracee: &Tracee) -> io::Result<Option<i32>> {
             Stop::Trap => return Ok(None),
             Stop::Ended(status) => return Ok(Some(status)),
             Stop::Signal(signal) => signal,
-            Stop::Exec | Stop::Other => 0,
+            Stop::Exec | Stop::Made | Stop::Other => 0,
         };
     }
 }

@@ -40,8 +40,11 @@ impl Counting {
         planner: &mut dyn CallPlanner,
         child: Option<&mut Child>,
     ) {
+        self.look_at_single_thread(planner);
         let mut report = self.bell.report();
         while let Some(waiting) = report {
+            // Whatever comes now, it is not the time to count without locks.
+            self.end_single_thread(planner);
             match waiting.kind {
                 Kind::Loads => {
                     self.loaded(waiting, planner);
@@ -182,9 +185,10 @@ impl Counting {
         memory.shares(self.inode().ok()?).then_some(memory)
     }
 
-    /// Follows a process into the program that it is about to execute.
+    /// Follows a process into the program that it is about to execute, if that is asked for.
     fn executes(&mut self, report: Report, planner: &mut dyn CallPlanner) {
-        let path = match self.may_follow(report) {
+        let may_follow = { self.follows }.then(|| self.may_follow(report));
+        let path = match may_follow.flatten() {
             Some(Ok(path)) => path,
             Some(Err((path, reason))) => {
                 planner.refused(&path, &reason);
@@ -248,7 +252,7 @@ impl Counting {
                 Some(Stop::Exec) => return Ok(Waited::Executed),
                 Some(Stop::Ended(status)) => return Ok(Waited::Ended(status)),
                 Some(Stop::Signal(signal)) => tracee.resume(signal)?,
-                Some(Stop::Trap | Stop::Other) => tracee.resume(0)?,
+                Some(Stop::Trap | Stop::Made | Stop::Other) => tracee.resume(0)?,
                 None => {}
             }
             let waiting = self.bell.waiting();

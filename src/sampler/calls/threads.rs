@@ -13,9 +13,9 @@ use crate::sampler::targets::child::Child;
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
 /// How long threads may take to stop.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// How long apart they are looked at.
-const APART: Duration = Duration::from_micros(200);
+pub(super) const APART: Duration = Duration::from_micros(200);
 
 /// Threads of a process that stand still.
 #[derive(Debug, Default)]
@@ -124,6 +124,10 @@ impl Threads {
         best.map(|place| self.standing.swap_remove(place))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.standing.is_empty() && self.asked.is_empty()
+    }
+
     /// Lets them run.
     pub(super) fn release(self, left: &mut Left) {
         for (thread, signal) in self.standing {
@@ -151,6 +155,12 @@ impl Left {
         if thread.detach_with(signal).is_err() {
             self.threads.push(thread);
         }
+    }
+
+    /// Lets a thread run as soon as it has stopped, which it is about to.
+    pub(super) fn release_soon(&mut self, thread: Tracee) {
+        self.threads.push(thread);
+        self.look();
     }
 
     /// A thread has ended, with this status of `waitpid`.
@@ -184,7 +194,7 @@ impl Left {
 }
 
 /// Whether a thread has stopped or ended since it was looked at last.
-fn stopped(thread: &Tracee) -> io::Result<Option<Stop>> {
+pub(super) fn stopped(thread: &Tracee) -> io::Result<Option<Stop>> {
     match thread.has_stopped() {
         // It has become the first thread by executing a program, or somebody else has waited for it.
         Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(Some(Stop::Ended(0))),
@@ -193,12 +203,12 @@ fn stopped(thread: &Tracee) -> io::Result<Option<Stop>> {
 }
 
 /// The signal that a stopped thread is about to get, or 0.
-fn signal(stop: Stop) -> i32 {
+pub(super) fn signal(stop: Stop) -> i32 {
     match stop {
         Stop::Signal(signal) => signal,
         // It has made no step.
         Stop::Trap => libc::SIGTRAP,
-        Stop::Exec | Stop::Other | Stop::Ended(_) => 0,
+        Stop::Exec | Stop::Made | Stop::Other | Stop::Ended(_) => 0,
     }
 }
 

@@ -1,5 +1,5 @@
-//! A thread that is traced for a moment: a child until its calls are counted, or a thread of a process
-//! that runs.
+//! A thread that is traced: a child until its calls are counted, and as long as it has one thread, or for a
+//! moment a thread of a process that runs.
 #![expect(
     unsafe_code,
     reason = "ptrace, waitpid and memfd_create have no safe interface"
@@ -22,6 +22,8 @@ pub(in crate::sampler) enum Stop {
     Trap,
     /// It is about to get this signal.
     Signal(i32),
+    /// It has made a thread or process.
+    Made,
     /// Something else, which is of no interest.
     Other,
     /// It is there no more: what `waitpid` says.
@@ -115,15 +117,22 @@ impl Tracee {
         request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
     }
 
-    /// Traces a process no more of which somebody else has learned that it has stopped, by this status
-    /// of `waitpid`. It runs on.
-    pub(in crate::sampler) fn detach_stopped(pid: i32, status: i32) {
-        let tracee = Tracee { pid };
-        if let Stop::Signal(signal) = stop(status) {
-            let _ = tracee.detach_with(signal);
-        } else {
-            let _ = tracee.detach();
-        }
+    /// Lets it run until it makes a thread or process, which is traced from its start, or gets a signal.
+    /// It does not die when this thread does.
+    pub(in crate::sampler) fn resume_alone(&self) -> io::Result<()> {
+        let stops =
+            libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+        request(libc::PTRACE_SETOPTIONS, self.pid, 0, stops as usize)?;
+        self.resume(0)
+    }
+
+    /// The thread or process that it has just made.
+    pub(in crate::sampler) fn made(&self) -> io::Result<Tracee> {
+        let mut number: libc::c_ulong = 0;
+        let to = ptr::from_mut(&mut number) as usize;
+        request(libc::PTRACE_GETEVENTMSG, self.pid, 0, to)?;
+        let pid = i32::try_from(number).map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok(Tracee { pid })
     }
 
     /// Its registers, while it is stopped.
@@ -163,6 +172,9 @@ fn stop(status: libc::c_int) -> Stop {
     }
     match (status >> 16, libc::WSTOPSIG(status)) {
         (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
+        (libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK, _) => {
+            Stop::Made
+        }
         (0, libc::SIGTRAP) => Stop::Trap,
         (0, signal) => Stop::Signal(signal),
         _ => Stop::Other,
@@ -238,8 +250,8 @@ impl Registers {
 
 fn request(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: of the requests that are made here, GETREGS writes and SETREGS reads one
-    // user_regs_struct at `data`, which is the address of a live one; the others touch no memory of
-    // ours.
+    // user_regs_struct at `data`, which is the address of a live one, and GETEVENTMSG writes one
+    // unsigned long; the others touch no memory of ours.
     let done = unsafe { libc::ptrace(request, pid, address, data) };
     if done == -1 {
         return Err(io::Error::last_os_error());
