@@ -10,6 +10,7 @@ use crate::sampler::{Change, ImagePlan, StubArea};
 pub(super) fn plan(file: &FileSites, bias: u64, area: StubArea) -> ImagePlan {
     let mut plan = ImagePlan {
         stubs: vec![0xcc; file.sites.len().saturating_mul(STUB)],
+        changes: Vec::with_capacity(file.sites.len()),
         ..ImagePlan::default()
     };
     let stubs = plan.stubs.chunks_exact_mut(STUB);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::sites::FileSites;
-use super::stub::{STUB, without_count};
+use super::stub::{STUB, lock_stubs, without_count};
 use super::{CallCounter, Images, PlannedFile, Reason, plan};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, Machine};
@@ -44,6 +44,10 @@ impl CallPlanner for CallCounter {
 
     fn limit(&self) -> Option<f64> {
         self.limit
+    }
+
+    fn lock_stubs(&self, stubs: &mut [u8], locks: bool) {
+        lock_stubs(stubs, locks);
     }
 
     fn without_count(&self, stub: &[u8]) -> Option<[u8; 8]> {

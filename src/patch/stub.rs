@@ -6,6 +6,9 @@
 //!   or jmp *slot(%rip)           ff 25 distance
 //! ```
 //!
+//! As long as only one thread counts, a prefix that means nothing (3e) is in the place of `lock` (f0):
+//! locking takes most of the time.
+//!
 //! `incq` writes all arithmetic flags but the carry. Where the callee reads them, the stub saves them:
 //! `pushfq` (9c) before, `popfq` (9d) behind. Nothing is lost below the stack pointer: behind a
 //! call lies nothing there yet, and before a tail call nothing any more.
@@ -15,33 +18,68 @@ use crate::perfdata::CountedImage;
 
 /// The size of a stub, in bytes.
 pub const STUB: usize = CountedImage::STUB_SIZE as usize;
+/// The prefix by which several threads may add to a counter.
+const LOCK: u8 = 0xf0;
+/// A prefix that means nothing here: addresses in the segment of data, as all are.
+const NO_LOCK: u8 = 0x3e;
+/// How an instruction goes on that counts.
+const COUNTS: [u8; 3] = [0x48, 0xff, 0x05];
+/// `pushfq`
+const SAVE_FLAGS: u8 = 0x9c;
+/// `popfq`
+const RESTORE_FLAGS: u8 = 0x9d;
 /// What is behind the last instruction of a stub: `int3`.
 const UNUSED: u8 = 0xcc;
 
 /// Returns the stub at address `at` that adds one to the word at `counter` and goes on as `call`
 /// did; `None` if something is out of reach.
 pub(super) fn stub(call: CallForm, saves_flags: bool, at: u64, counter: u64) -> Option<[u8; STUB]> {
-    let mut bytes = Vec::with_capacity(STUB);
-    let distance = |bytes: &mut Vec<u8>, to: u64| {
-        let behind = at.wrapping_add(bytes.len() as u64 + 4);
-        bytes.extend(reach(behind, to)?.to_le_bytes());
-        Some(())
+    let mut bytes = Bytes::default();
+    let distance = |bytes: &mut Bytes, to: u64| {
+        let behind = at.wrapping_add(bytes.length as u64 + 4);
+        bytes.put(&reach(behind, to)?.to_le_bytes())
     };
     if saves_flags {
-        bytes.push(0x9c);
+        bytes.put(&[SAVE_FLAGS])?;
     }
-    bytes.extend([0xf0, 0x48, 0xff, 0x05]);
+    bytes.put(&[LOCK])?;
+    bytes.put(&COUNTS)?;
     distance(&mut bytes, counter)?;
     if saves_flags {
-        bytes.push(0x9d);
+        bytes.put(&[RESTORE_FLAGS])?;
     }
     match call.form {
-        Form::Direct => bytes.push(0xe9),
-        Form::CallSlot | Form::JumpSlot => bytes.extend([0xff, 0x25]),
+        Form::Direct => bytes.put(&[0xe9])?,
+        Form::CallSlot | Form::JumpSlot => bytes.put(&[0xff, 0x25])?,
     }
     distance(&mut bytes, call.to)?;
-    bytes.resize(STUB, UNUSED);
-    bytes.try_into().ok()
+    Some(bytes.bytes)
+}
+
+/// The bytes of a stub up to a length.
+struct Bytes {
+    bytes: [u8; STUB],
+    length: usize,
+}
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes {
+            bytes: [UNUSED; STUB],
+            length: 0,
+        }
+    }
+}
+
+impl Bytes {
+    /// Appends bytes, if there is room for them.
+    fn put(&mut self, bytes: &[u8]) -> Option<()> {
+        let end = self.length + bytes.len();
+        let place = self.bytes.get_mut(self.length..end)?;
+        place.copy_from_slice(bytes);
+        self.length = end;
+        Some(())
+    }
 }
 
 /// Returns the first eight bytes of a stub that leads where this one does, but counts no more; `None` if
@@ -55,7 +93,10 @@ pub(super) fn stub(call: CallForm, saves_flags: bool, at: u64, counter: u64) -> 
 /// ```
 pub(super) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
     let (counting, jump) = stub.split_first_chunk::<8>()?;
-    if !counting.starts_with(&[0xf0, 0x48, 0xff, 0x05]) {
+    let [LOCK | NO_LOCK, instruction @ ..] = counting else {
+        return None;
+    };
+    if !instruction.starts_with(&COUNTS) {
         return None;
     }
     let opcode = match jump {
@@ -72,9 +113,45 @@ pub(super) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
     Some(bytes)
 }
 
+/// Makes stubs, one after the other, count with or without a lock. Those that were given up are as they
+/// were.
+pub(super) fn lock_stubs(stubs: &mut [u8], locks: bool) {
+    for stub in stubs.chunks_exact_mut(STUB) {
+        let place = usize::from(stub.first() == Some(&SAVE_FLAGS));
+        if let Some([prefix @ (LOCK | NO_LOCK), rest @ ..]) = stub.get_mut(place..)
+            && rest.starts_with(&COUNTS)
+        {
+            *prefix = if locks { LOCK } else { NO_LOCK };
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stubs_count_without_a_lock_until_they_are_locked() {
+        let at = 0x10_0000;
+        let call = CallForm::read(&[0xe8, 0, 0, 0, 0], 0x1000).unwrap();
+        let plain = stub(call, false, at, 0x20_0000).unwrap();
+        let saves = stub(call, true, at + 16, 0x20_0008).unwrap();
+        let mut given_up = plain;
+        given_up[..8].copy_from_slice(&without_count(&plain).unwrap());
+        let locked = [plain, saves, given_up].concat();
+        let mut stubs = locked.clone();
+        lock_stubs(&mut stubs, false);
+        let differ: Vec<usize> = (0..stubs.len())
+            .filter(|&i| stubs[i] != locked[i])
+            .collect();
+        assert_eq!(differ, [0, 17]);
+        assert_eq!((stubs[0], stubs[17]), (0x3e, 0x3e));
+        // One that counts without a lock is given up as well.
+        let first = stubs[..16].try_into().unwrap();
+        assert_eq!(without_count(first), without_count(&plain));
+        lock_stubs(&mut stubs, true);
+        assert_eq!(stubs, locked);
+    }
 
     #[test]
     fn a_stub_that_was_given_up_leads_where_it_led() {

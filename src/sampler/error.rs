@@ -340,12 +340,14 @@ pub enum Note {
     Begun,
     /// The recording is whole; the command goes on.
     CommandGoesOn,
-    /// The output cannot be written any more; the command goes on.
+    /// The output cannot be written any more.
     OutputFailed {
         /// The output.
         path: PathBuf,
         /// What the system says.
         reason: String,
+        /// Whether there is a command that goes on.
+        command_goes_on: bool,
     },
 }
 
@@ -441,11 +443,18 @@ impl fmt::Display for Note {
             ),
             Note::Begun => f.write_str("recording"),
             Note::CommandGoesOn => f.write_str("the recording has ended; the command continues"),
-            Note::OutputFailed { path, reason } => write!(
-                f,
-                "could not write {}: {reason}; the command continues unrecorded",
-                path.display()
-            ),
+            Note::OutputFailed {
+                path,
+                reason,
+                command_goes_on,
+            } => {
+                let then = if *command_goes_on {
+                    "the command continues unrecorded"
+                } else {
+                    "nothing more is recorded"
+                };
+                write!(f, "could not write {}: {reason}; {then}", path.display())
+            }
         }
     }
 }

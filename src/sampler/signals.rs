@@ -200,3 +200,9 @@ pub(super) fn send(pid: i32, number: i32) {
     // SAFETY: no memory is passed. A process that has just ended is not an error.
     unsafe { libc::kill(pid, number) };
 }
+
+/// Sends a signal to a thread of a process.
+pub(super) fn send_to_thread(pid: i32, tid: i32, number: i32) {
+    // SAFETY: no memory is passed. A thread that has just ended is not an error.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, number) };
+}

@@ -303,3 +303,14 @@ fn hostile_files_are_changed_at_decoded_calls_only() {
         plan_of(hostile, 0x5555_5555_4000);
     }
 }
+
+#[test]
+fn files_that_made_a_fuzzer_stop_are_planned() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/seeds/patch");
+    for entry in fs::read_dir(folder).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        assert!(Binary::from_bytes(bytes.clone()).is_ok());
+        // That there is nothing to plan is an answer.
+        let _ = plan_of(bytes, 0);
+    }
+}

@@ -1,13 +1,13 @@
 //! `record --counts`, on programs whose calls are known by construction.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
+use crate::record::{PROFTOOL, Room, can_record, is_root, perf, send, stderr};
 use crate::support::{self, skipped};
 
 const CALLS: &str = r#"
@@ -79,6 +79,90 @@ pub(crate) fn built(room: &Room, text: &str, flags: &[&str], name: &str) -> Opti
     ]
     .concat();
     support::compile_text("gcc", &flags, text, &room.path(name))
+}
+
+/// Runs a command and counts its calls, into `out.data`.
+pub(crate) fn counted(room: &Room, options: &[&str], command: &[&str]) -> Output {
+    let counts = ["--counts", "-e", "cpu-clock", "-o", "out.data"];
+    room.record(&[&counts[..], options, &["--"], command].concat())
+}
+
+/// A program that runs and has said that it is ready.
+pub(crate) struct Running {
+    process: Child,
+    input: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = piped.spawn().unwrap();
+        let output = process.stdout.take().unwrap();
+        let mut running = Running {
+            input: process.stdin.take(),
+            lines: BufReader::new(output).lines(),
+            process,
+        };
+        assert_eq!(running.line(), "ready");
+        running
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.process.id().to_string()
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> String {
+        self.lines.next().unwrap().unwrap()
+    }
+
+    /// Writes a line for it, and returns what it answers.
+    pub(crate) fn ask(&mut self, line: &str) -> String {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        self.line()
+    }
+
+    /// Closes its input, and returns its exit status when it has ended.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        drop(self.input.take());
+        self.process.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that fails leaves nothing behind.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A recorder that has begun to record a running process, with its messages from then on.
+pub(crate) struct Recorder {
+    process: Child,
+    messages: Lines<BufReader<ChildStderr>>,
+}
+
+impl Recorder {
+    /// Counts the calls of a process, into `out.data`.
+    pub(crate) fn attach(room: &Room, pid: &str) -> Recorder {
+        let options = ["--counts", "-e", "cpu-clock", "-o", "out.data", "-p", pid];
+        let mut command = room.command(&options);
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut messages = BufReader::new(process.stderr.take().unwrap()).lines();
+        assert!(messages.any(|line| line.unwrap().contains("Ctrl-C ends it")));
+        Recorder { process, messages }
+    }
+
+    /// Ends the recording.
+    pub(crate) fn end(mut self) {
+        send("INT", self.process.id());
+        for message in self.messages {
+            drop(message);
+        }
+        assert!(self.process.wait().unwrap().success());
+    }
 }
 
 pub(crate) fn answer(room: &Room, args: &[&str]) -> Output {
@@ -352,17 +436,13 @@ fn a_process_that_runs_counts_for_a_while_and_is_as_before() {
     let Some(program) = built(&room, RUNS, &[], "prog") else {
         return;
     };
-    let mut command = Command::new(program);
-    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let pid = process.id().to_string();
+    let mut process = Running::start(&mut Command::new(program));
     let options = ["--counts", "--counts-limit", "none", "-e", "cpu-clock"];
     let options = [&options[..], &["-d", "1", "-o", "out.data"]].concat();
-    let output = room.record(&[&options[..], &["-p", &pid]].concat());
+    let output = room.record(&[&options[..], &["-p", &process.pid()]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(lines.next().unwrap().unwrap(), "as before");
-    assert_eq!(process.wait().unwrap().code(), Some(9));
+    assert_eq!(process.line(), "as before");
+    assert_eq!(process.end(), Some(9));
     let graph = graph(&room, &[]);
     let calls = |from, to| arc(&graph, from, to).unwrap()["calls"].as_u64().unwrap();
     let (outer, inner) = (calls("work", "middle"), calls("middle", "leaf"));

@@ -1,14 +1,13 @@
 //! `record --counts` on programs that load libraries and execute programs while they run. Their
 //! calls are known by construction, and the programs count them, too.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::record::{Room, can_record, send, stderr};
-use crate::record_calls::{answer, arc, built, graph};
+use crate::record::{Room, can_record, stderr};
+use crate::record_calls::{Recorder, Running, answer, arc, built, counted, graph};
 use crate::support::skipped;
 
 /// Counts how often `inside` was called, by itself and by `plugin_run`.
@@ -75,7 +74,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-fn plugin(room: &Room, name: &str) -> Option<PathBuf> {
+pub(crate) fn plugin(room: &Room, name: &str) -> Option<PathBuf> {
     built(room, PLUGIN, &["-shared", "-fPIC"], name)
 }
 
@@ -87,7 +86,7 @@ fn host_and_plugins(room: &Room) -> Option<[String; 3]> {
 }
 
 /// The numbers of an arc: calls, and whether there may be more.
-fn calls(graph: &Value, from: &str, to: &str) -> Option<(u64, bool)> {
+pub(crate) fn calls(graph: &Value, from: &str, to: &str) -> Option<(u64, bool)> {
     let arc = arc(graph, from, to)?;
     Some((arc["calls"].as_u64()?, arc["calls_at_least"] == true))
 }
@@ -102,9 +101,8 @@ fn libraries_that_are_loaded_later_count_from_their_first_instruction() {
         return;
     };
     let plain = Command::new(&names[0]).args(&names[1..]).output().unwrap();
-    let options = ["--counts", "-e", "cpu-clock", "-o", "out.data", "--"];
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let output = room.record(&[&options[..], &names].concat());
+    let output = counted(&room, &[], &names);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert_eq!(output.stdout, plain.stdout);
     let truth = String::from_utf8(output.stdout.clone()).unwrap();
@@ -191,8 +189,7 @@ fn counts_are_lower_bounds_where_a_process_could_not_be_changed() {
         return;
     };
     let names = [host.to_str().unwrap(), library.to_str().unwrap()];
-    let options = ["--counts", "-e", "cpu-clock", "-o", "out.data", "--"];
-    let output = room.record(&[&options[..], &names].concat());
+    let output = counted(&room, &[], &names);
     assert_eq!(output.status.code(), Some(50), "{}", stderr(&output));
     let said = "first.so: it runs under seccomp";
     assert!(stderr(&output).contains(said), "{}", stderr(&output));
@@ -232,35 +229,15 @@ fn a_process_that_runs_counts_what_it_loads_until_the_recording_ends() {
     else {
         return;
     };
-    let mut command = Command::new(host);
-    command.arg(library);
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut process = command.spawn().unwrap();
-    let mut input = process.stdin.take().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let pid = process.id().to_string();
-    let options = ["--counts", "-e", "cpu-clock", "-o", "out.data", "-p", &pid];
-    let mut recorder = room.command(&options);
-    let mut recorder = recorder.stderr(Stdio::piped()).spawn().unwrap();
-    // It has begun when it says so.
-    let mut said = BufReader::new(recorder.stderr.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().contains("Ctrl-C ends it")));
+    let mut process = Running::start(Command::new(host).arg(library));
+    let recorder = Recorder::attach(&room, &process.pid());
     for turn in 1..=2 {
-        input.write_all(b"load\n").unwrap();
-        let calls = lines.next().unwrap().unwrap();
-        assert_eq!(calls, (1000 * turn).to_string());
+        assert_eq!(process.ask("load"), (1000 * turn).to_string());
     }
-    send("INT", recorder.id());
-    for line in said {
-        drop(line);
-    }
-    assert!(recorder.wait().unwrap().success());
+    recorder.end();
     // Nobody listens any more, and nothing is counted.
-    input.write_all(b"load\n").unwrap();
-    assert_eq!(lines.next().unwrap().unwrap(), "3000");
-    drop(input);
-    assert_eq!(process.wait().unwrap().code(), Some(6));
+    assert_eq!(process.ask("load"), "3000");
+    assert_eq!(process.end(), Some(6));
     let graph = graph(&room, &[]);
     assert_eq!(calls(&graph, "plugin_run", "inside"), Some((2000, false)));
     assert_eq!(calls(&graph, "begin", "inside"), Some((2, false)));
@@ -379,16 +356,7 @@ fn what_cannot_be_followed_is_reported() {
         return;
     };
     let names = [raw.to_str().unwrap(), leaf.to_str().unwrap()];
-    let options = [
-        "--counts",
-        "--follow-exec",
-        "-e",
-        "cpu-clock",
-        "-o",
-        "out.data",
-        "--",
-    ];
-    let output = room.record(&[&options[..], &names].concat());
+    let output = counted(&room, &["--follow-exec"], &names);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("1 program started by exec"),

@@ -1,11 +1,10 @@
 //! `record --counts` where something runs out: the time that counting may take, or the disk.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::record::{PROFTOOL, Room, can_record, stderr};
-use crate::record_calls::{RUNS, arc, built, graph};
+use crate::record_calls::{RUNS, Running, arc, built, counted, graph};
 use crate::support::skipped;
 
 /// Does little but call, in two threads and in a child.
@@ -50,9 +49,8 @@ fn calls_that_are_too_frequent_are_given_up_and_the_program_goes_on() {
     let Some(program) = built(&room, TINY, &[], "prog") else {
         return;
     };
-    let options = ["--counts", "--counts-limit", "1", "-e", "cpu-clock"];
-    let command = ["-o", "out.data", "--", program.to_str().unwrap()];
-    let output = room.record(&[&options[..], &command].concat());
+    let command = [program.to_str().unwrap()];
+    let output = counted(&room, &["--counts-limit", "1"], &command);
     assert_eq!(output.status.code(), Some(9), "{}", stderr(&output));
     let each = 400_000_000u64 * 8;
     let expected = format!("{each} {each} {each} 6\n");
@@ -97,32 +95,28 @@ fn a_process_is_restored_when_the_disk_is_full() {
     fs::create_dir(&small).unwrap();
     let script = "mount -t tmpfs -o size=128k none \"$1\" && cd \"$1\" || exit 77\n\
         exec \"$0\" record --counts -e cpu-clock -F 4999 -d 60 -o \"$1/out.data\" -p \"$2\"";
-    let mut command = Command::new(program);
-    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let pid = process.id().to_string();
+    let mut process = Running::start(&mut Command::new(program));
+    let pid = process.pid();
     // Nobody else sees what is mounted there.
     let mut recorder = Command::new("unshare");
     recorder.args(["-m", "sh", "-c", script, PROFTOOL]);
     recorder.arg(&small).arg(&pid).env("PROFTOOL_CONFIG", "");
     let Ok(output) = recorder.output() else {
-        process.kill().unwrap();
-        process.wait().unwrap();
         return skipped("there is no unshare");
     };
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let text = stderr(&output);
     if output.status.code() == Some(77) || text.contains("unshare:") {
-        process.kill().unwrap();
-        process.wait().unwrap();
         return skipped("no mount namespaces here");
     }
     assert_eq!(output.status.code(), Some(125), "{text}");
     assert!(text.contains("small/out.data"), "{text}");
     assert!(text.contains("no space left on device"), "{text}");
+    // There is no command that could go on.
+    assert!(text.contains("nothing more is recorded"), "{text}");
+    assert!(!text.contains("command continues"), "{text}");
     // It did count, and has what is left of that, unless it has ended meanwhile.
     assert!(maps.is_empty() || maps.contains("proftool-calls"), "{maps}");
-    assert_eq!(lines.next().unwrap().unwrap(), "as before");
-    assert_eq!(process.wait().unwrap().code(), Some(9));
+    assert_eq!(process.line(), "as before");
+    assert_eq!(process.end(), Some(9));
 }

@@ -337,11 +337,13 @@ pub(in crate::binary) fn words(
             let mut at = section.address.wrapping_add(from);
             if is_usual {
                 let (words, _) = bytes.as_chunks::<8>();
-                for (bytes, at) in words.iter().zip((at..).step_by(8)) {
+                for bytes in words {
                     match u64::from_le_bytes(*bytes) {
                         0 => {}
                         value => word(at, value),
                     }
+                    // A file may state that its data ends where addresses do.
+                    at = at.wrapping_add(8);
                 }
                 from = from.saturating_add(length);
                 continue;

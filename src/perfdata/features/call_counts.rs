@@ -218,7 +218,7 @@ impl CountedAgent {
     /// Where in it the code is that stands for `execve`; before it is that for debuggers.
     pub const EXECS: u64 = 0x200;
     /// Where the code is that follows an `execve` without success.
-    const FAILED: u64 = 0x31a;
+    const FAILED: u64 = 0x31c;
 
     /// Returns the address of the function for which the code at this offset runs, and how many bytes
     /// are on the stack there that were not at its start, where it waits: the registers that it has saved

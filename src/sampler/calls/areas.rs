@@ -45,6 +45,8 @@ pub(super) struct Areas {
     end: u64,
     /// Files that a process has loaded and that do not count there.
     refused: Refused,
+    /// Whether stubs count with a lock.
+    locks: bool,
 }
 
 /// Which files do not count in all processes.
@@ -81,7 +83,32 @@ impl Areas {
             list: Vec::new(),
             end,
             refused: Refused::default(),
+            locks: true,
         }
+    }
+
+    /// What is made from now on counts without a lock: there is only one thread.
+    pub(super) fn do_not_lock(&mut self) {
+        self.locks = false;
+    }
+
+    pub(super) fn locks(&self) -> bool {
+        self.locks
+    }
+
+    /// Makes all stubs count with a lock. Nobody executes them meanwhile.
+    pub(super) fn lock(&mut self, shared: &File, planner: &dyn CallPlanner) -> io::Result<()> {
+        if self.locks {
+            return Ok(());
+        }
+        self.locks = true;
+        for area in &self.list {
+            let mut stubs = vec![0; area.sites * CountedImage::STUB_SIZE as usize];
+            shared.read_exact_at(&mut stubs, area.installed.area.offset)?;
+            planner.lock_stubs(&mut stubs, true);
+            shared.write_all_at(&stubs, area.installed.area.offset)?;
+        }
+        Ok(())
     }
 
     pub(super) fn installed(&self) -> Vec<Installed> {
@@ -199,7 +226,7 @@ impl Areas {
         };
         let stubs = area.stubs_with(chosen.bias);
         let offset = area.installed.area.offset;
-        let plan = planner.plan(
+        let mut plan = planner.plan(
             chosen.file,
             chosen.bias,
             StubArea {
@@ -209,6 +236,7 @@ impl Areas {
             },
         );
         if is_new {
+            planner.lock_stubs(&mut plan.stubs, self.locks);
             let written = place.shared.write_all_at(&plan.stubs, offset);
             written.map_err(Error::counting("write the stubs"))?;
         }

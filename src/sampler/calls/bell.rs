@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   0   lock      the thread that rings; 0 if it is free
-//!   4   open      whether somebody listens
-//!   8   ring      1: it waits for an answer
-//!   12  kind      1 libraries were loaded, 2 a program is to be executed, 3 that has failed; the
+//!   4   thread    24  process     as the program knows them
+//!   8   open      whether somebody listens
+//!   12  hears     whether somebody listens to what is about to be executed
+//!   16  ring      1: it waits for an answer
+//!   20  kind      1 libraries were loaded, 2 a program is to be executed, 3 that has failed; the
 //!                 recorder sets it to 0 if it does not follow
-//!   16  thread    20  process     as the program knows them
-//!   24  path      the address of the path of the program to be executed
-//!   32  timeout   seconds and nanoseconds for which a program waits
+//!   32  path      the address of the path of the program to be executed
+//!   40  timeout   seconds and nanoseconds for which a program waits
 //! ```
 //!
 //! A thread waits for the word `ring` to change (`futex`), and makes a descriptor readable.
@@ -29,14 +30,15 @@ const OFFSET: u64 = 4096;
 /// How many seconds a program waits for an answer.
 const PATIENCE: u32 = 20;
 
-const LOCK: usize = 0;
-const OPEN: usize = 4;
-const RING: usize = 8;
-const KIND: usize = 12;
-const THREAD: usize = 16;
-const PROCESS: usize = 20;
-const PATH: usize = 24;
-const TIMEOUT: usize = 32;
+pub(super) const LOCK: usize = 0;
+pub(super) const THREAD: usize = 4;
+pub(super) const OPEN: usize = 8;
+pub(super) const HEARS_EXECS: usize = 12;
+pub(super) const RING: usize = 16;
+pub(super) const KIND: usize = 20;
+pub(super) const PROCESS: usize = 24;
+pub(super) const PATH: usize = 32;
+pub(super) const TIMEOUT: usize = 40;
 
 /// The value of `ring` when nobody listens any more.
 const CLOSED: u32 = 2;
@@ -85,6 +87,11 @@ impl Bell {
             ear: None,
             was_left: false,
         })
+    }
+
+    /// Whether programs report what they are about to execute, while somebody listens.
+    pub(super) fn hear_execs(&self, hears: bool) {
+        self.set(HEARS_EXECS, u32::from(hears));
     }
 
     /// Begins to listen.
@@ -162,6 +169,7 @@ impl Bell {
     pub(super) fn close(&mut self) {
         self.was_left |= self.ear.is_some() && !self.is_open();
         self.set(OPEN, 0);
+        self.set(HEARS_EXECS, 0);
         self.set(RING, CLOSED);
         self.set(LOCK, 0);
         if let Some(ear) = self.ear.take() {

@@ -15,6 +15,7 @@ use super::install::{Arrival, Stopped};
 use super::limit::Limit;
 use super::loaded::Memory;
 use super::refusals::{ptrace_scope, refuse_privileges, refuse_running};
+use super::threads::{Left, living};
 use super::{CallPlanner, Change, Chosen, FileIdentity, agent};
 use crate::base::system_reason;
 use crate::perfdata::{CallCounts, CountedAgent};
@@ -47,11 +48,15 @@ pub(in crate::sampler) struct Counting {
     /// How many do.
     pub(super) followed: u64,
     /// Where programs report what they load and execute.
-    agents: Vec<CountedAgent>,
+    pub(super) agents: Vec<CountedAgent>,
     /// Keeps the slowdown below a limit, if there is one.
-    limit: Option<Limit>,
+    pub(super) limit: Option<Limit>,
+    /// The program, while it has only one thread and counts without locks.
+    pub(super) single_thread: Option<Tracee>,
     /// The files that processes had mapped when they were looked at last, each with its address.
     pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
+    /// What is left of processes that were stopped.
+    pub(super) left: Left,
 }
 
 /// A process that ran before its calls were counted, and is to go on as it was.
@@ -103,7 +108,9 @@ impl Counting {
             followed: 0,
             agents: Vec::new(),
             limit: None,
+            single_thread: None,
             known: FxHashMap::default(),
+            left: Left::default(),
         })
     }
 
@@ -117,27 +124,28 @@ impl Counting {
             action: "count the calls of the process",
             reason,
         };
-        let program = fs::canonicalize(format!("/proc/{pid}/exe"));
+        let thread = living(pid);
+        let program = fs::canonicalize(format!("/proc/{thread}/exe"));
         let program = program.map_err(Error::counting("find the program of the process"))?;
-        refuse_running(pid).map_err(refused)?;
+        refuse_running(thread).map_err(refused)?;
         planner.prepare(&program).map_err(refused)?;
-        let mut stopped = Stopped::attach(pid).map_err(|error| not_traced(&error))?;
-        let made = Counting::make_in(&mut stopped, pid, planner);
-        let released = stopped.release();
-        let counting = made?;
-        released.map_err(Error::counting("let the process run"))?;
+        let mut left = Left::default();
+        let stopped = Stopped::attach(pid, &mut left);
+        let mut stopped = stopped.map_err(|error| not_traced(&error))?;
+        let made = Counting::make_in(&mut stopped, planner);
+        stopped.release(&mut left);
+        let mut counting = made?;
+        counting.left = left;
         Ok(counting)
     }
 
-    fn make_in(
-        stopped: &mut Stopped,
-        pid: i32,
-        planner: &mut dyn CallPlanner,
-    ) -> Result<Counting, Error> {
+    fn make_in(stopped: &mut Stopped, planner: &mut dyn CallPlanner) -> Result<Counting, Error> {
+        let (pid, thread) = (stopped.pid(), stopped.thread());
         let making = Error::counting("make memory in the process");
         let descriptor = stopped.make_shared_memory(NAME).map_err(making)?;
         let mut open = OpenOptions::new();
-        let shared = { open.read(true).write(true) }.open(format!("/proc/{pid}/fd/{descriptor}"));
+        let shared =
+            { open.read(true).write(true) }.open(format!("/proc/{thread}/fd/{descriptor}"));
         let shared = shared.map_err(Error::counting("share memory with the process"))?;
         let mut counting = Counting::with(shared, descriptor)?;
         counting.attached = Some(Attached {
@@ -176,10 +184,12 @@ impl Counting {
                     return Ok(());
                 }
             };
+        self.areas.do_not_lock();
         self.install_program(&mut stopped, planner, self.descriptor)?;
         self.watch(stopped.pid(), planner)?;
-        let released = stopped.release();
-        released.map_err(Error::counting("let the program run"))
+        self.go_on(stopped, planner);
+        self.left.settle(Some(child));
+        Ok(())
     }
 
     /// Makes a program count of which nothing has run yet, or all of whose threads stand still.
@@ -268,7 +278,9 @@ impl Counting {
             .then(|| planner.loader_stop(&loader.path))
             .flatten()
             .map(|stop| stopped.auxiliary.loader.wrapping_add(stop.at));
-        let mut images = memory.images.iter().filter(|_| self.follows);
+        // What has one thread and is traced reports it, too.
+        let hears_execs = self.follows || !self.areas.locks();
+        let mut images = memory.images.iter().filter(|_| hears_execs);
         let on_execs = images.find_map(|image| {
             let name = image.path.file_name()?.to_str()?;
             name.starts_with("libc.so").then_some(())?;
@@ -313,6 +325,7 @@ impl Counting {
         self.bell
             .listen()
             .map_err(Error::counting("listen to the program"))?;
+        self.bell.hear_execs(hears_execs);
         stopped.change(&changes).map_err(changing)?;
         self.will_restore(stopped.pid(), &changes);
         // Without address space randomization, processes of a program have it at the same place.
@@ -330,7 +343,7 @@ impl Counting {
     /// Begins to keep the limit, if there is one.
     fn watch(&mut self, pid: i32, planner: &dyn CallPlanner) -> Result<(), Error> {
         if let Some(most) = planner.limit() {
-            let limit = Limit::begin(pid, most);
+            let limit = Limit::begin(pid, most, self.areas.locks());
             let action = "measure the processor time of the program";
             self.limit = Some(limit.map_err(Error::counting(action))?);
         }
@@ -367,13 +380,19 @@ impl Counting {
     /// does not matter.
     pub(in crate::sampler) fn end(&mut self) {
         self.bell.close();
+        self.leave_single_thread();
         if let Some(attached) = self.attached.take()
-            && let Ok(mut stopped) = Stopped::attach(attached.pid)
+            && let Ok(mut stopped) = Stopped::attach(attached.pid, &mut self.left)
         {
             attached.restore(&mut stopped);
-            // It may have ended.
-            let _ = stopped.release();
+            stopped.release(&mut self.left);
         }
+    }
+
+    /// Looks after processes that were stopped and have not gone on yet; also when nothing more is
+    /// recorded.
+    pub(in crate::sampler) fn settle(&mut self, child: Option<&mut Child>) {
+        self.left.settle(child);
     }
 
     /// Takes from the planner what is recorded of the files that count.

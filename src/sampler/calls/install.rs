@@ -5,10 +5,10 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use super::Change;
 use super::loaded::{Auxiliary, Memory};
+use super::threads::{Left, Threads};
 use crate::sampler::targets::tracee::{Registers, Stop, Tracee};
 
 /// `int3`
@@ -18,18 +18,19 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// How much of the program's code is looked at at once.
 const WINDOW: u64 = 1 << 20;
 const PAGE: usize = 4096;
-/// How long a thread may take to stop.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A program that is stopped at a place where all it is linked with is loaded.
 pub(super) struct Stopped {
+    pid: i32,
+    /// The thread that makes system calls.
     tracee: Tracee,
     memory: File,
     registers: Registers,
-    /// Signals that came while it was stopped.
+    /// Signals that came to that thread while it was stopped.
     signals: Vec<i32>,
-    /// Its other threads, each with a signal that it is about to get, or 0.
-    others: Vec<(Tracee, i32)>,
+    /// The status of `waitpid` if that thread has ended, as it was killed.
+    ended: Option<i32>,
+    others: Threads,
     pub(super) auxiliary: Auxiliary,
     /// Whether constructors of libraries have run already.
     pub(super) is_late: bool,
@@ -75,11 +76,13 @@ impl Stopped {
                 let is_late =
                     registers.program_counter() == auxiliary.entry && auxiliary.loader != 0;
                 Ok(Arrival::At(Box::new(Stopped {
+                    pid: tracee.pid(),
                     tracee,
                     memory,
                     registers: *registers,
                     signals: Vec::new(),
-                    others: Vec::new(),
+                    ended: None,
+                    others: Threads::default(),
                     auxiliary,
                     is_late,
                 })))
@@ -91,58 +94,73 @@ impl Stopped {
         }
     }
 
-    /// Stops all threads of a process that runs.
-    pub(super) fn attach(pid: i32) -> io::Result<Stopped> {
-        let mut threads = Vec::new();
-        if let Err(error) = stop_all(pid, &mut threads) {
-            release_all(threads);
-            return Err(error);
-        }
-        // A signal that a thread is about to get would have to be sent again.
-        let first = threads.iter().position(|(_, signal)| *signal == 0);
-        let (tracee, signal) = threads.swap_remove(first.unwrap_or(0));
-        let opened = Stopped::opened(pid, &tracee);
+    /// Stops all threads of a process that runs. What does not stop in time is left over.
+    pub(super) fn attach(pid: i32, left: &mut Left) -> io::Result<Stopped> {
+        let mut threads = Threads::stop(pid, left)?;
+        let Some((tracee, signal)) = threads.take(pid) else {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        };
+        // Through this thread, as the first one may have ended.
+        let opened = Stopped::opened(&tracee);
         let (memory, auxiliary, registers) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                threads.push((tracee, signal));
-                release_all(threads);
+                left.release(tracee, signal);
+                threads.release(left);
                 return Err(error);
             }
         };
+        // A signal that the thread is about to get has to be sent again.
+        let signals = Some(signal).filter(|&signal| signal != 0);
         Ok(Stopped {
+            pid,
             tracee,
             memory,
             registers,
-            signals: Some(signal)
-                .filter(|&signal| signal != 0)
-                .into_iter()
-                .collect(),
+            signals: signals.into_iter().collect(),
+            ended: None,
             others: threads,
             auxiliary,
             is_late: false,
         })
     }
 
-    fn opened(pid: i32, tracee: &Tracee) -> io::Result<(File, Auxiliary, Registers)> {
-        Ok((open_memory(pid)?, Auxiliary::of(pid)?, tracee.registers()?))
+    fn opened(tracee: &Tracee) -> io::Result<(File, Auxiliary, Registers)> {
+        let tid = tracee.pid();
+        Ok((open_memory(tid)?, Auxiliary::of(tid)?, tracee.registers()?))
     }
 
     /// Lets the instruction at this address be executed, if it is the next.
     pub(super) fn step_over(&mut self, at: u64) -> io::Result<()> {
         while self.registers.program_counter() == at {
-            self.tracee.step()?;
-            match self.tracee.wait()? {
-                Stop::Signal(signal) => self.signals.push(signal),
-                Stop::Ended(_) => return Err(io::ErrorKind::NotFound.into()),
-                Stop::Trap | Stop::Exec | Stop::Other => {}
-            }
+            self.step()?;
             self.registers = self.tracee.registers()?;
         }
         Ok(())
     }
 
+    /// Executes one instruction, or takes a signal. Returns whether it was an instruction.
+    fn step(&mut self) -> io::Result<bool> {
+        self.tracee.step()?;
+        match self.tracee.wait()? {
+            Stop::Trap => return Ok(true),
+            // It comes before the instruction, and is given when all is done.
+            Stop::Signal(signal) => self.signals.push(signal),
+            Stop::Ended(status) => {
+                self.ended = Some(status);
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            Stop::Exec | Stop::Made | Stop::Other => {}
+        }
+        Ok(false)
+    }
+
     pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// A thread of it that has not ended: its `/proc` shows what the process has.
+    pub(super) fn thread(&self) -> i32 {
         self.tracee.pid()
     }
 
@@ -195,16 +213,7 @@ impl Stopped {
         let registers = self.registers.at(at);
         self.tracee
             .set_registers(&registers.calling(number, arguments))?;
-        loop {
-            self.tracee.step()?;
-            match self.tracee.wait()? {
-                Stop::Trap => break,
-                // It comes before the instruction, and is given when all is done.
-                Stop::Signal(signal) => self.signals.push(signal),
-                Stop::Ended(_) => return Err(io::ErrorKind::NotFound.into()),
-                Stop::Exec | Stop::Other => {}
-            }
-        }
+        while !self.step()? {}
         self.tracee.registers()?.result()
     }
 
@@ -214,15 +223,27 @@ impl Stopped {
         change(&self.memory, changes)
     }
 
-    /// Lets the program run. It is traced no more.
-    pub(super) fn release(self) -> io::Result<()> {
-        let pid = self.tracee.pid();
-        let detached = self.tracee.detach();
-        release_all(self.others);
-        for signal in self.signals {
-            crate::sampler::signals::send(pid, signal);
+    /// Lets a program run that has one thread, until it makes another one or a process, or gets a signal.
+    /// If that is not possible, it is still stopped.
+    pub(super) fn stay(self: Box<Self>) -> Result<Tracee, Box<Stopped>> {
+        let is_alone = self.others.is_empty() && self.signals.is_empty() && self.ended.is_none();
+        if is_alone && self.tracee.resume_alone().is_ok() {
+            return Ok(self.tracee);
         }
-        detached
+        Err(self)
+    }
+
+    /// Lets the program run. It is traced no more.
+    pub(super) fn release(self, left: &mut Left) {
+        let tid = self.tracee.pid();
+        match self.ended {
+            Some(status) => left.has_ended(tid, status),
+            None => left.release(self.tracee, 0),
+        }
+        self.others.release(left);
+        for signal in self.signals {
+            crate::sampler::signals::send_to_thread(self.pid, tid, signal);
+        }
     }
 }
 
@@ -286,64 +307,6 @@ fn run_to_start(
     }
 }
 
-/// Stops the threads of a process, those included that are made meanwhile.
-fn stop_all(pid: i32, threads: &mut Vec<(Tracee, i32)>) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let mut news = Vec::new();
-        for entry in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-            let name = entry?.file_name();
-            let tid = name.to_str().and_then(|name| name.parse().ok());
-            let Some(tid) = tid.filter(|&tid| threads.iter().all(|(known, _)| known.pid() != tid))
-            else {
-                continue;
-            };
-            match Tracee::interrupt(tid) {
-                Ok(thread) => news.push(thread),
-                // It has ended.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if news.is_empty() {
-            break;
-        }
-        for thread in news {
-            let stop = loop {
-                match thread.has_stopped() {
-                    Ok(Some(stop)) => break stop,
-                    Ok(None) => {}
-                    Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
-                        break Stop::Ended(0);
-                    }
-                    Err(error) => return Err(error),
-                }
-                if Instant::now() > deadline {
-                    let reason = "a thread of it does not stop: it waits in the kernel";
-                    return Err(io::Error::other(reason));
-                }
-                std::thread::sleep(Duration::from_micros(200));
-            };
-            match stop {
-                Stop::Ended(_) => {}
-                Stop::Signal(signal) => threads.push((thread, signal)),
-                Stop::Exec | Stop::Trap | Stop::Other => threads.push((thread, 0)),
-            }
-        }
-    }
-    if threads.is_empty() {
-        return Err(io::Error::from_raw_os_error(libc::ESRCH));
-    }
-    Ok(())
-}
-
-/// Lets threads run. Those that have ended need nothing.
-fn release_all(threads: Vec<(Tracee, i32)>) {
-    for (thread, signal) in threads {
-        let _ = thread.detach_with(signal);
-    }
-}
-
 /// Lets the program run until it comes to a breakpoint. Returns its status if it ends.
 fn next(tracee: &Tracee) -> io::Result<Option<i32>> {
     let mut signal = 0;
@@ -353,7 +316,7 @@ fn next(tracee: &Tracee) -> io::Result<Option<i32>> {
             Stop::Trap => return Ok(None),
             Stop::Ended(status) => return Ok(Some(status)),
             Stop::Signal(signal) => signal,
-            Stop::Exec | Stop::Other => 0,
+            Stop::Exec | Stop::Made | Stop::Other => 0,
         };
     }
 }

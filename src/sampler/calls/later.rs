@@ -38,28 +38,32 @@ impl Counting {
     pub(in crate::sampler) fn attend(
         &mut self,
         planner: &mut dyn CallPlanner,
-        mut child: Option<&mut Child>,
+        child: Option<&mut Child>,
     ) {
+        self.look_at_single_thread(planner);
         let mut report = self.bell.report();
         while let Some(waiting) = report {
+            // Whatever comes now, it is not the time to count without locks.
+            self.end_single_thread(planner);
             match waiting.kind {
                 Kind::Loads => {
                     self.loaded(waiting, planner);
                     self.bell.answer();
                 }
-                Kind::Execs => self.executes(waiting, planner, child.as_deref_mut()),
+                Kind::Execs => self.executes(waiting, planner),
                 // Nobody has followed it.
                 Kind::Failed => self.bell.answer(),
             }
             report = self.bell.waiting();
         }
+        self.left.settle(child);
         self.keep_limit(planner);
     }
 
     /// Makes the libraries count that a process has loaded.
     fn loaded(&mut self, report: Report, planner: &mut dyn CallPlanner) {
-        let pid = report.pid;
-        let Some((memory, auxiliary)) = self.memory_of(report) else {
+        let Report { pid, thread, .. } = report;
+        let Some(memory) = self.memory_of(report) else {
             self.areas.refuse_any();
             let libraries = format!("libraries of process {pid}");
             let reason = "it has another number here, or has ended";
@@ -67,7 +71,7 @@ impl Counting {
         };
         let list = memory.images.iter().find(|image| image.is_program);
         let list = list.and_then(|program| planner.loader_list(program));
-        let list = list.and_then(|at| LoaderList::read(pid, at));
+        let list = list.and_then(|at| LoaderList::read(thread, at));
         // It is about to load or to unload something, and reports again.
         if list.as_ref().is_some_and(|list| !list.is_settled) {
             return;
@@ -97,19 +101,12 @@ impl Counting {
             .filter_map(|chosen| Some(memory.images.get(chosen.image)?.path.clone()))
             .collect();
         let is_forked = known.is_none();
-        let made = refuse_changing(pid).and_then(|()| {
-            let stopped = Stopped::attach(pid);
+        let made = refuse_changing(thread).and_then(|()| {
+            let stopped = Stopped::attach(pid, &mut self.left);
             let mut stopped = stopped.map_err(|error| system_reason(&error))?;
-            let made = self.install_later(
-                &mut stopped,
-                (memory, auxiliary),
-                &chosen,
-                &listed,
-                is_forked,
-                planner,
-            );
-            // It may have ended.
-            let _ = stopped.release();
+            let made =
+                self.install_later(&mut stopped, memory, &chosen, &listed, is_forked, planner);
+            stopped.release(&mut self.left);
             made
         });
         if let Err(reason) = made {
@@ -125,7 +122,7 @@ impl Counting {
     fn install_later(
         &mut self,
         stopped: &mut Stopped,
-        (mut memory, _): (Memory, Auxiliary),
+        mut memory: Memory,
         chosen: &[Chosen],
         listed: &dyn Fn(&Chosen) -> bool,
         is_forked: bool,
@@ -167,9 +164,9 @@ impl Counting {
         let path = CString::new(path.as_os_str().as_bytes());
         let path = path.map_err(|_| refused(io::ErrorKind::InvalidInput.into()))?;
         let descriptor = stopped.open(&path).map_err(refused)?;
-        let pid = stopped.pid();
+        let thread = stopped.thread();
         // Its /proc may be another.
-        let found = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
+        let found = fs::metadata(format!("/proc/{thread}/fd/{descriptor}"));
         let is_ours = found.and_then(|found| Ok(found.ino() == self.inode()?));
         if !is_ours.map_err(refused)? {
             let _ = self.close(stopped, descriptor);
@@ -179,24 +176,19 @@ impl Counting {
     }
 
     /// The memory of the process that reports; `None` if it has another number here, or has ended.
-    fn memory_of(&self, report: Report) -> Option<(Memory, Auxiliary)> {
+    fn memory_of(&self, report: Report) -> Option<Memory> {
         let Report { pid, thread, .. } = report;
         fs::metadata(format!("/proc/{pid}/task/{thread}")).ok()?;
-        let auxiliary = Auxiliary::of(pid).ok()?;
-        let memory = Memory::of(pid, auxiliary).ok()?;
-        memory
-            .shares(self.inode().ok()?)
-            .then_some((memory, auxiliary))
+        // The first thread may have ended, which shows nothing then.
+        let auxiliary = Auxiliary::of(thread).ok()?;
+        let memory = Memory::of(thread, auxiliary).ok()?;
+        memory.shares(self.inode().ok()?).then_some(memory)
     }
 
-    /// Follows a process into the program that it is about to execute.
-    fn executes(
-        &mut self,
-        report: Report,
-        planner: &mut dyn CallPlanner,
-        child: Option<&mut Child>,
-    ) {
-        let path = match self.may_follow(report) {
+    /// Follows a process into the program that it is about to execute, if that is asked for.
+    fn executes(&mut self, report: Report, planner: &mut dyn CallPlanner) {
+        let may_follow = { self.follows }.then(|| self.may_follow(report));
+        let path = match may_follow.flatten() {
             Some(Ok(path)) => path,
             Some(Err((path, reason))) => {
                 planner.refused(&path, &reason);
@@ -216,25 +208,22 @@ impl Counting {
         let waited = match self.wait_for_exec(&tracee) {
             // It looks for the program in other places, or goes on without it.
             Ok(Waited::Failed(signal)) => {
-                let _ = tracee.detach_with(signal);
+                self.left.release(tracee, signal);
                 return self.bell.answer();
             }
             Ok(Waited::Executed) => self.begin_program(tracee, planner),
-            Ok(Waited::Ended(status)) => Ok(Some(status)),
+            Ok(Waited::Ended(status)) => {
+                self.left.has_ended(pid, status);
+                Ok(())
+            }
             Err(error) => {
-                let _ = tracee.detach();
+                self.left.release(tracee, 0);
                 Err(system_reason(&error))
             }
         };
         self.bell.free();
-        match waited {
-            Ok(Some(status)) => {
-                if let Some(child) = child.filter(|child| child.pid() == pid) {
-                    child.has_ended(status);
-                }
-            }
-            Ok(None) => {}
-            Err(reason) => planner.refused(&path, &reason),
+        if let Err(reason) = waited {
+            planner.refused(&path, &reason);
         }
     }
 
@@ -263,7 +252,7 @@ impl Counting {
                 Some(Stop::Exec) => return Ok(Waited::Executed),
                 Some(Stop::Ended(status)) => return Ok(Waited::Ended(status)),
                 Some(Stop::Signal(signal)) => tracee.resume(signal)?,
-                Some(Stop::Trap | Stop::Other) => tracee.resume(0)?,
+                Some(Stop::Trap | Stop::Made | Stop::Other) => tracee.resume(0)?,
                 None => {}
             }
             let waiting = self.bell.waiting();
@@ -279,27 +268,30 @@ impl Counting {
         }
     }
 
-    /// Makes a new program count from its start. Returns the status of `waitpid` if it ends before.
+    /// Makes a new program count from its start, unless it ends before.
     fn begin_program(
         &mut self,
         tracee: Tracee,
         planner: &mut dyn CallPlanner,
-    ) -> Result<Option<i32>, String> {
-        self.known.remove(&tracee.pid());
+    ) -> Result<(), String> {
+        let pid = tracee.pid();
+        self.known.remove(&pid);
         let arrival = reach(tracee, planner);
         let mut stopped = match arrival.map_err(|error| system_reason(&error))? {
             Arrival::At(stopped) => stopped,
-            Arrival::Ended(status) => return Ok(Some(status)),
+            Arrival::Ended(status) => {
+                self.left.has_ended(pid, status);
+                return Ok(());
+            }
         };
         let made = self.open_in(&mut stopped).and_then(|descriptor| {
             let made = self.install_program(&mut stopped, planner, descriptor);
             made.map_err(|error| error.to_string())
         });
-        let released = stopped.release();
+        stopped.release(&mut self.left);
         made?;
         self.followed += 1;
-        released.map_err(|error| system_reason(&error))?;
-        Ok(None)
+        Ok(())
     }
 }
 

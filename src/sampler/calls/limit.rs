@@ -5,7 +5,7 @@
 //!                                                        ├─▶ slowdown so far, and since the last look
 //!   task-clock ─▶ processor time of all that counts ─────┘       │ both above the limit
 //!                                                                ▼
-//!                   the stubs of the most frequent sites:  lock incq counter; jmp lex
+//!                   the stubs of the most frequent sites:  incq counter; jmp lex
 //!                                              become      jmp lex
 //! ```
 //!
@@ -56,6 +56,8 @@ struct Slowdown {
     most: f64,
     /// The nanoseconds of one counted call.
     cost: f64,
+    /// The same, if it is counted with a lock.
+    locked: f64,
     /// Processor time at the last look, and what of it was spent on counting, in nanoseconds.
     time: u64,
     spent: f64,
@@ -68,7 +70,7 @@ pub(super) type SiteOfFile = (usize, usize);
 
 impl Limit {
     /// Begins to watch a process, whose threads stand still. What they start is watched, too.
-    pub(super) fn begin(pid: i32, most: f64) -> io::Result<Limit> {
+    pub(super) fn begin(pid: i32, most: f64, locks: bool) -> io::Result<Limit> {
         let mut clocks = Vec::new();
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             let name = entry?.file_name();
@@ -85,7 +87,8 @@ impl Limit {
         Ok(Limit {
             slowdown: Slowdown {
                 most,
-                cost: cost::of_one_call(),
+                cost: cost::of_one_call(locks),
+                locked: cost::of_one_call(true),
                 time: 0,
                 spent: 0.0,
                 counters: Vec::new(),
@@ -93,6 +96,11 @@ impl Limit {
             clocks,
             looked: Instant::now(),
         })
+    }
+
+    /// From now on calls are counted with a lock.
+    pub(super) fn lock(&mut self) {
+        self.slowdown.cost = self.slowdown.locked;
     }
 
     /// Looks how much time counting takes, if it is time for that. `read` reads the counters, and
@@ -184,6 +192,7 @@ mod tests {
         Slowdown {
             most: 0.3,
             cost: 2.0,
+            locked: 6.0,
             time: 0,
             spent: 0.0,
             counters: Vec::new(),

@@ -20,7 +20,8 @@
 //! Where counting takes too much of the program's time, the stubs of the most frequent calls are
 //! changed meanwhile, and count no more (`limit`).
 //!
-//! Nothing is traced between these moments. The dynamic linker calls a function that does nothing
+//! Nothing is traced between these moments, but for a program as long as it has only one thread
+//! (`single_thread`). The dynamic linker calls a function that does nothing
 //! whenever it has loaded libraries, for debuggers; it is made to jump to the `agent`, a few
 //! instructions in the program's memory that report it and wait until the recorder is done.
 
@@ -36,6 +37,8 @@ mod limit;
 mod loaded;
 mod page;
 mod refusals;
+mod single_thread;
+mod threads;
 
 use std::path::{Path, PathBuf};
 
@@ -178,6 +181,10 @@ pub trait CallPlanner {
     /// How much longer the program may take than without counting, as a part of the time it takes
     /// then; `None` if there is no limit.
     fn limit(&self) -> Option<f64>;
+
+    /// Makes stubs count with a lock, so that several threads may count at the same time, or without.
+    /// Those that do not count any more are left as they are.
+    fn lock_stubs(&self, stubs: &mut [u8], locks: bool);
 
     /// Returns the first eight bytes of a stub that does not count any more, but leads where this one
     /// does; `None` if a thread may be inside of them.

@@ -64,7 +64,7 @@ pub(super) fn refuse_privileges(command: &Command) -> Result<(), Error> {
 
 /// Why a program must not be executed under a tracer, if so.
 pub(super) fn refuse_gains(program: &Path) -> Result<(), String> {
-    let owner = fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    let owner = own_user();
     if owner == 0 {
         return Ok(());
     }
@@ -80,6 +80,11 @@ pub(super) fn refuse_gains(program: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The user of this process. What root traces gains privileges as ever.
+pub(super) fn own_user() -> u32 {
+    fs::metadata("/proc/self").map_or(0, |own| own.uid())
 }
 
 /// Who may trace whom (`Documentation/admin-guide/LSM/Yama.rst`).

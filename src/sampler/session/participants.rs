@@ -287,13 +287,18 @@ impl<'a> Participants<'a> {
                 .is_some_and(|child| child.ended().is_none())
     }
 
-    /// Waits for a command to end that runs when it is not recorded any more.
-    pub(in crate::sampler) fn run_on(&mut self) -> Option<Ending> {
-        // Nobody would answer.
-        self.counting = None;
+    /// Waits for a command to end that runs when it is not recorded any more. Calls are counted no more.
+    pub(in crate::sampler) fn run_on(&mut self, counting: Option<Counting>) -> Option<Ending> {
+        let mut counting = counting.or_else(|| self.counting.take());
+        if let Some(counting) = &mut counting {
+            counting.end();
+        }
         while self.goes_on() {
             self.pause(PASS);
             self.attend();
+            if let Some(counting) = &mut counting {
+                counting.settle(self.child.as_mut());
+            }
         }
         self.child.as_mut().and_then(Child::ended)
     }

@@ -107,7 +107,7 @@ pub fn record<'a>(
     let (mut open, mut log) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            participants.run_on();
+            participants.run_on(None);
             return Err(error);
         }
     };
@@ -129,7 +129,7 @@ pub fn record<'a>(
             if participants.goes_on() {
                 notes(Note::CommandGoesOn);
             }
-            let ending = participants.run_on();
+            let ending = participants.run_on(open.counting.take());
             if end == End::Command && matches!(subject, Subject::Command(_)) {
                 costs.program = Some(Costs::commands());
             }
@@ -158,10 +158,13 @@ pub fn record<'a>(
             notes(Note::OutputFailed {
                 path: path.to_owned(),
                 reason: reason.clone(),
+                command_goes_on: participants.goes_on(),
             });
             open.session.stop();
             // The command may run on, and nobody would answer it.
-            open.counting = None;
+            if let Some(counting) = &mut open.counting {
+                counting.end();
+            }
             // Before anything is waited for: the recorder may be killed while it waits.
             log.salvage();
             let has_recorded = log.has_recorded();
@@ -172,7 +175,7 @@ pub fn record<'a>(
                 output.discard();
                 None
             };
-            participants.run_on();
+            participants.run_on(open.counting.take());
             Err(Error::Interrupted {
                 path: path.to_owned(),
                 reason,

@@ -69,7 +69,7 @@ pub fn watch(
     let mut open = match participants.open(options, subject, bounds, notes) {
         Ok(open) => open,
         Err(error) => {
-            participants.run_on();
+            participants.run_on(None);
             return Err(error);
         }
     };
@@ -84,7 +84,7 @@ pub fn watch(
     // It was run to be watched.
     participants.ask();
     Ok(Watched {
-        ending: participants.run_on(),
+        ending: participants.run_on(None),
         end,
     })
 }

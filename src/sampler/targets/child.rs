@@ -203,7 +203,7 @@ impl Child {
                     break false;
                 }
                 Ok(Stop::Signal(signal)) => tracee.resume(signal),
-                Ok(Stop::Trap | Stop::Other) => tracee.resume(0),
+                Ok(Stop::Trap | Stop::Made | Stop::Other) => tracee.resume(0),
                 Err(error) => Err(error),
             };
             if let Err(error) = next {
@@ -269,6 +269,9 @@ impl Child {
     }
 
     fn wait(&self, flags: libc::c_int) -> Option<Ending> {
+        if flags & libc::WNOHANG != 0 && !self.has_ended_by_now() {
+            return None;
+        }
         let mut status = 0;
         // SAFETY: the status is written to a live local; `pid` is our child and not waited for
         // yet, so the number still belongs to it.
@@ -280,6 +283,22 @@ impl Child {
             // Somebody else in this process has waited for it.
             Err(_) => Some(Ending::Exited(0)),
         }
+    }
+
+    /// Whether it has ended, as far as can be known without waiting for it. That it has stopped is for who
+    /// traces it.
+    fn has_ended_by_now(&self) -> bool {
+        let mut found = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let pid = self.pid.cast_unsigned();
+        // SAFETY: what is found is written to a live local; `pid` is our child and not waited for yet, and
+        // is not waited for by this.
+        let got = unsafe { libc::waitid(libc::P_PID, pid, found.as_mut_ptr(), flags) };
+        // SAFETY: all bits of the struct are valid values, and it is initialized.
+        let found = unsafe { found.assume_init() };
+        // An error is one for who waits, too.
+        let ends = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
+        got == -1 || ends.contains(&found.si_code)
     }
 }
 

@@ -1,5 +1,5 @@
-//! A thread that is traced for a moment: a child until its calls are counted, or a thread of a process
-//! that runs.
+//! A thread that is traced: a child until its calls are counted, and as long as it has one thread, or for a
+//! moment a thread of a process that runs.
 #![expect(
     unsafe_code,
     reason = "ptrace, waitpid and memfd_create have no safe interface"
@@ -22,6 +22,8 @@ pub(in crate::sampler) enum Stop {
     Trap,
     /// It is about to get this signal.
     Signal(i32),
+    /// It has made a thread or process.
+    Made,
     /// Something else, which is of no interest.
     Other,
     /// It is there no more: what `waitpid` says.
@@ -92,18 +94,7 @@ impl Tracee {
                 Ok(_) => break,
             }
         }
-        Ok(Some(
-            if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
-                Stop::Ended(status)
-            } else {
-                match (status >> 16, libc::WSTOPSIG(status)) {
-                    (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
-                    (0, libc::SIGTRAP) => Stop::Trap,
-                    (0, signal) => Stop::Signal(signal),
-                    _ => Stop::Other,
-                }
-            },
-        ))
+        Ok(Some(stop(status)))
     }
 
     /// Lets it run on, with a signal if that is not 0.
@@ -116,14 +107,32 @@ impl Tracee {
         request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)
     }
 
-    /// Traces it no more. It runs on.
-    pub(in crate::sampler) fn detach(self) -> io::Result<()> {
+    /// Traces it no more, if it is stopped. It runs on.
+    pub(in crate::sampler) fn detach(&self) -> io::Result<()> {
         self.detach_with(0)
     }
 
     /// The same, with a signal if that is not 0.
-    pub(in crate::sampler) fn detach_with(self, signal: i32) -> io::Result<()> {
+    pub(in crate::sampler) fn detach_with(&self, signal: i32) -> io::Result<()> {
         request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
+    }
+
+    /// Lets it run until it makes a thread or process, which is traced from its start, or gets a signal.
+    /// It does not die when this thread does.
+    pub(in crate::sampler) fn resume_alone(&self) -> io::Result<()> {
+        let stops =
+            libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+        request(libc::PTRACE_SETOPTIONS, self.pid, 0, stops as usize)?;
+        self.resume(0)
+    }
+
+    /// The thread or process that it has just made.
+    pub(in crate::sampler) fn made(&self) -> io::Result<Tracee> {
+        let mut number: libc::c_ulong = 0;
+        let to = ptr::from_mut(&mut number) as usize;
+        request(libc::PTRACE_GETEVENTMSG, self.pid, 0, to)?;
+        let pid = i32::try_from(number).map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok(Tracee { pid })
     }
 
     /// Its registers, while it is stopped.
@@ -153,6 +162,22 @@ impl Tracee {
     #[cfg(not(target_arch = "x86_64"))]
     pub(in crate::sampler) fn set_registers(&self, _: &Registers) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// What a status of `waitpid` says.
+fn stop(status: libc::c_int) -> Stop {
+    if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
+        return Stop::Ended(status);
+    }
+    match (status >> 16, libc::WSTOPSIG(status)) {
+        (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
+        (libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK, _) => {
+            Stop::Made
+        }
+        (0, libc::SIGTRAP) => Stop::Trap,
+        (0, signal) => Stop::Signal(signal),
+        _ => Stop::Other,
     }
 }
 
@@ -225,8 +250,8 @@ impl Registers {
 
 fn request(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: of the requests that are made here, GETREGS writes and SETREGS reads one
-    // user_regs_struct at `data`, which is the address of a live one; the others touch no memory of
-    // ours.
+    // user_regs_struct at `data`, which is the address of a live one, and GETEVENTMSG writes one
+    // unsigned long; the others touch no memory of ours.
     let done = unsafe { libc::ptrace(request, pid, address, data) };
     if done == -1 {
         return Err(io::Error::last_os_error());

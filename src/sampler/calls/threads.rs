@@ -1,0 +1,260 @@
+//! All threads of a process: they are stopped, and let go again.
+//!
+//! Threads are made and end meanwhile, and the process may end while some of them stand still. The
+//! kernel says that a process has ended only when each of its traced threads was waited for, so none
+//! may be forgotten: what does not stop in time, or was killed while it stood still, is [`Left`] over,
+//! and is looked after later.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::sampler::targets::child::Child;
+use crate::sampler::targets::tracee::{Stop, Tracee};
+
+/// How long threads may take to stop.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+/// How long apart they are looked at.
+pub(super) const APART: Duration = Duration::from_micros(200);
+
+/// Threads of a process that stand still.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    /// Each with a signal that it is about to get, or 0.
+    standing: Vec<(Tracee, i32)>,
+    /// They were asked to stop, and have not yet.
+    asked: Vec<Tracee>,
+}
+
+impl Threads {
+    /// Stops the threads of a process, those included that are made meanwhile. If that fails, they
+    /// run on.
+    pub(super) fn stop(pid: i32, left: &mut Left) -> io::Result<Threads> {
+        let mut threads = Threads::default();
+        match threads.stop_all(pid, left) {
+            Ok(()) => Ok(threads),
+            Err(error) => {
+                threads.release(left);
+                Err(error)
+            }
+        }
+    }
+
+    fn stop_all(&mut self, pid: i32, left: &mut Left) -> io::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let has_new = self.ask(pid, left)?;
+            self.look(pid, left)?;
+            if !has_new && self.asked.is_empty() {
+                break;
+            }
+            if Instant::now() > deadline {
+                let reason = "a thread of it does not stop: it waits in the kernel";
+                return Err(io::Error::other(reason));
+            }
+            if !self.asked.is_empty() {
+                std::thread::sleep(APART);
+            }
+        }
+        if self.standing.is_empty() {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    }
+
+    /// Asks threads to stop that were not asked before. Returns whether there are any.
+    fn ask(&mut self, pid: i32, left: &mut Left) -> io::Result<bool> {
+        let mut has_new = false;
+        for tid in tasks(pid)? {
+            let standing = self.standing.iter().map(|(thread, _)| thread);
+            if standing.chain(&self.asked).any(|known| known.pid() == tid) {
+                continue;
+            }
+            let was_asked = left.threads.iter().position(|late| late.pid() == tid);
+            if let Some(place) = was_asked.filter(|_| !has_ended(pid, tid)) {
+                has_new = true;
+                self.asked.push(left.threads.swap_remove(place));
+                continue;
+            }
+            match Tracee::interrupt(tid) {
+                Ok(thread) => {
+                    has_new = true;
+                    self.asked.push(thread);
+                }
+                // It has ended. The first thread is there until all have.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(_) if has_ended(pid, tid) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(has_new)
+    }
+
+    /// Takes note of those that have stopped or ended.
+    fn look(&mut self, pid: i32, left: &mut Left) -> io::Result<()> {
+        // Somebody may have killed the process.
+        for (thread, signal) in std::mem::take(&mut self.standing) {
+            if let Some(Stop::Ended(status)) = stopped(&thread)? {
+                left.ended.push((thread.pid(), status));
+            } else {
+                self.standing.push((thread, signal));
+            }
+        }
+        for thread in std::mem::take(&mut self.asked) {
+            match stopped(&thread)? {
+                Some(Stop::Ended(status)) => left.ended.push((thread.pid(), status)),
+                Some(stop) => self.standing.push((thread, signal(stop))),
+                // It runs no more, and is reported when all others have ended.
+                None if thread.pid() == pid && has_ended(pid, pid) => left.threads.push(thread),
+                None => self.asked.push(thread),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one of them out to be waited for alone. It is one that is not about to get a signal, if
+    /// there is one, and not the first: if the process is killed, the end of the first thread is reported
+    /// only when all others were waited for.
+    pub(super) fn take(&mut self, pid: i32) -> Option<(Tracee, i32)> {
+        let places = 0..self.standing.len();
+        let best = places.min_by_key(|&place| {
+            let thread = self.standing.get(place);
+            thread.map(|(thread, signal)| (thread.pid() == pid, *signal != 0))
+        });
+        best.map(|place| self.standing.swap_remove(place))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.standing.is_empty() && self.asked.is_empty()
+    }
+
+    /// Lets them run.
+    pub(super) fn release(self, left: &mut Left) {
+        for (thread, signal) in self.standing {
+            left.release(thread, signal);
+        }
+        left.threads.extend(self.asked);
+        left.look();
+    }
+}
+
+/// What is left of processes whose threads were stopped.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// They are to be let go when they stop, or to be waited for when they end.
+    threads: Vec<Tracee>,
+    /// First threads that have ended, and with them their processes, each with the status of
+    /// `waitpid`, which is given once. Other threads do not matter.
+    ended: Vec<(i32, i32)>,
+}
+
+impl Left {
+    /// Lets a thread run that stands still, with a signal if that is not 0.
+    pub(super) fn release(&mut self, thread: Tracee, signal: i32) {
+        // It may have been killed.
+        if thread.detach_with(signal).is_err() {
+            self.threads.push(thread);
+        }
+    }
+
+    /// Lets a thread run as soon as it has stopped, which it is about to.
+    pub(super) fn release_soon(&mut self, thread: Tracee) {
+        self.threads.push(thread);
+        self.look();
+    }
+
+    /// A thread has ended, with this status of `waitpid`.
+    pub(super) fn has_ended(&mut self, tid: i32, status: i32) {
+        self.ended.push((tid, status));
+    }
+
+    /// Looks after threads that had not stopped in time. If the command has ended, it takes note of its
+    /// status.
+    pub(super) fn settle(&mut self, child: Option<&mut Child>) {
+        self.look();
+        let ended = std::mem::take(&mut self.ended);
+        let Some(child) = child else { return };
+        let status = ended.iter().find(|(pid, _)| *pid == child.pid());
+        if let Some(&(_, status)) = status {
+            child.has_ended(status);
+        }
+    }
+
+    fn look(&mut self) {
+        for thread in std::mem::take(&mut self.threads) {
+            match stopped(&thread) {
+                Ok(Some(Stop::Ended(status))) => self.ended.push((thread.pid(), status)),
+                Ok(Some(stop)) => self.release(thread, signal(stop)),
+                Ok(None) => self.threads.push(thread),
+                // It is not traced any more.
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Whether a thread has stopped or ended since it was looked at last.
+pub(super) fn stopped(thread: &Tracee) -> io::Result<Option<Stop>> {
+    match thread.has_stopped() {
+        // It has become the first thread by executing a program, or somebody else has waited for it.
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(Some(Stop::Ended(0))),
+        stop => stop,
+    }
+}
+
+/// The signal that a stopped thread is about to get, or 0.
+pub(super) fn signal(stop: Stop) -> i32 {
+    match stop {
+        Stop::Signal(signal) => signal,
+        // It has made no step.
+        Stop::Trap => libc::SIGTRAP,
+        Stop::Exec | Stop::Made | Stop::Other | Stop::Ended(_) => 0,
+    }
+}
+
+/// A thread of a process that has not ended, whose `/proc` shows what all of them have: if the first
+/// thread has ended before the others, its own shows nothing.
+pub(super) fn living(pid: i32) -> i32 {
+    let mut tasks = tasks(pid).unwrap_or_default().into_iter();
+    tasks.find(|&tid| !has_ended(pid, tid)).unwrap_or(pid)
+}
+
+/// The threads of a process, the first of which has its number.
+fn tasks(pid: i32) -> io::Result<Vec<i32>> {
+    let mut tasks = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let name = entry?.file_name();
+        tasks.extend(name.to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(tasks)
+}
+
+/// Whether a thread has ended and is only still listed.
+fn has_ended(pid: i32, tid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
+    let state = stat.map(|stat| state(&stat));
+    matches!(state, Err(_) | Ok(Some('Z' | 'X')))
+}
+
+/// The state in a line of `/proc/PID/stat`, which follows a name that may have parentheses itself.
+fn state(stat: &str) -> Option<char> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.trim_start().chars().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_a_thread_follows_its_name() {
+        assert_eq!(state("12 (a) Z (b) S 1 2"), Some('S'));
+        assert_eq!(state("12 (main) Z 1 2"), Some('Z'));
+        assert_eq!(state("12"), None);
+        assert!(!has_ended(
+            std::process::id() as i32,
+            std::process::id() as i32
+        ));
+        assert!(has_ended(std::process::id() as i32, 0));
+    }
+}

@@ -1,0 +1,358 @@
+//! `record --counts` on programs whose threads are made, end or wait at the moment when all of them are
+//! to stop, as a library is loaded.
+
+use std::process::{Command, Output};
+
+use crate::record::{PROFTOOL, Room, can_record, stderr};
+use crate::record_calls::{Recorder, Running, built, counted, graph};
+use crate::record_calls_later::{calls, plugin};
+
+/// Loads the plugin of its first argument, again and again, and calls it each time.
+const LOADS: &str = r#"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int load(const char *path) {
+    int calls = 0;
+    void *library = dlopen(path, RTLD_NOW);
+    if (!library) _exit(99);
+    ((int (*)(int, int *))dlsym(library, "plugin_run"))(10, &calls);
+    dlclose(library);
+    return calls;
+}
+static void *naps(void *none) { for (;;) usleep(100); return none; }
+"#;
+
+/// Counts the calls of a program that gets the path of a plugin; `None` if it cannot be built here. If the
+/// recorder hangs it is killed, and has not reported what it recorded.
+fn loads(text: &str, arguments: &[&str], trials: usize) -> Option<(Room, Output)> {
+    if !can_record() {
+        return None;
+    }
+    let room = Room::new();
+    let library = plugin(&room, "first.so")?;
+    let program = built(&room, &[LOADS, text].concat(), &[], "prog")?;
+    let mut last = None;
+    for trial in 0..trials {
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", "120", PROFTOOL, "record", "--counts"]);
+        command.args(["-e", "cpu-clock", "-o", "out.data", "--"]);
+        command.args([&program, &library]).args(arguments);
+        command.arg(trial.to_string());
+        let command = command.env("PROFTOOL_CONFIG", "").current_dir(&room.0);
+        let output = command.output().unwrap();
+        let text = stderr(&output);
+        assert!(text.contains("in out.data ("), "{trial}: {text}");
+        last = last.or(Some(output.status.code()));
+        assert_eq!(last, Some(output.status.code()), "{trial}: {text}");
+        if trial + 1 == trials {
+            return Some((room, output));
+        }
+    }
+    None
+}
+
+#[test]
+fn a_program_that_ends_while_it_is_stopped_keeps_its_status() {
+    // One thread ends all of them at any moment.
+    let text = r#"
+        static void *ends(void *after) { usleep((long)after); _exit(23); }
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            for (int i = 0; i < 6; i++) pthread_create(&thread, 0, naps, 0);
+            pthread_create(&thread, 0, ends, (void *)(10000L + 1777 * atoi(argv[argc - 1])));
+            for (;;) load(argv[1]);
+        }"#;
+    if let Some((_, output)) = loads(text, &[], 30) {
+        assert_eq!(output.status.code(), Some(23), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_while_it_is_stopped_is_reported_as_killed() {
+    let text = r#"
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            pid_t own = getpid();
+            for (int i = 0; i < 6; i++) pthread_create(&thread, 0, naps, 0);
+            if (!fork()) {
+                usleep(10000 + 1777 * atoi(argv[argc - 1]));
+                kill(own, SIGKILL);
+                _exit(0);
+            }
+            for (;;) load(argv[1]);
+        }"#;
+    if let Some((_, output)) = loads(text, &[], 30) {
+        assert_eq!(output.status.code(), Some(128 + 9), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn threads_that_are_made_while_others_stop_are_stopped_too() {
+    // Each thread makes the next one and ends.
+    let text = r#"
+        static volatile int over;
+        static void *next(void *none) {
+            pthread_t thread;
+            while (!over && pthread_create(&thread, 0, next, 0)) {}
+            pthread_detach(pthread_self());
+            return none;
+        }
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            int calls = 0;
+            for (int i = 0; i < 8 + argc; i++) pthread_create(&thread, 0, next, 0);
+            for (int i = 0; i < 20; i++) calls += load(argv[1]);
+            over = 1;
+            usleep(50000);
+            return calls;
+        }"#;
+    if let Some((room, output)) = loads(text, &[], 1) {
+        assert_eq!(output.status.code(), Some(200), "{}", stderr(&output));
+        let graph = graph(&room, &[]);
+        assert_eq!(calls(&graph, "plugin_run", "inside"), Some((200, false)));
+    }
+}
+
+#[test]
+fn a_program_whose_first_thread_has_ended_counts_what_it_loads() {
+    let text = r#"
+        static pthread_t first;
+        static void *work(void *path) {
+            int calls = 0;
+            pthread_join(first, 0);
+            for (int i = 0; i < 5; i++) calls += load(path);
+            exit(calls);
+        }
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            first = pthread_self();
+            pthread_create(&thread, 0, work, argv[argc > 1]);
+            pthread_exit(0);
+        }"#;
+    if let Some((room, output)) = loads(text, &[], 1) {
+        assert_eq!(output.status.code(), Some(50), "{}", stderr(&output));
+        let graph = graph(&room, &[]);
+        assert_eq!(calls(&graph, "plugin_run", "inside"), Some((50, false)));
+    }
+}
+
+#[test]
+fn a_thread_that_does_not_stop_in_time_goes_on_later() {
+    // It waits in the kernel until its child ends, which has its memory. The first thread ends the
+    // child when it has loaded the library.
+    let text = r#"
+        static int ends[2], ready[2];
+        static void *waits(void *sum) {
+            char byte = 0;
+            if (!vfork()) {
+                ssize_t done = write(ready[1], &byte, 1) + read(ends[0], &byte, 1);
+                _exit(done != 2);
+            }
+            for (int i = 0; i < 1000; i++) ++*(int *)sum;
+            return 0;
+        }
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            char byte = 0;
+            int sum = 0, calls;
+            if (argc < 2 || pipe(ends) || pipe(ready)) return 1;
+            pthread_create(&thread, 0, waits, &sum);
+            if (read(ready[0], &byte, 1) != 1) return 1;
+            calls = load(argv[1]);
+            if (write(ends[1], &byte, 1) != 1) return 1;
+            pthread_join(thread, 0);
+            return sum == 1000 ? calls + load(argv[1]) : 1;
+        }"#;
+    if let Some((room, output)) = loads(text, &[], 1) {
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(20), "{text}");
+        let expected = "first.so: a thread of it does not stop: it waits in the kernel";
+        assert!(text.contains(expected), "{text}");
+        // The second time all threads stop.
+        let graph = graph(&room, &[]);
+        assert_eq!(calls(&graph, "plugin_run", "inside"), Some((10, true)));
+    }
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_counts_while_it_is_recorded() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let text = r#"
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        static pthread_t first;
+        __attribute__((noipa)) int leaf(int x) { return x + 1; }
+        __attribute__((noipa)) int many(int sum) { for (int i = 0; i < 1000; i++) sum = leaf(sum); return sum; }
+        static void *work(void *line) {
+            int sum = 0;
+            pthread_join(first, 0);
+            puts("ready");
+            fflush(stdout);
+            while (fgets(line, 16, stdin)) printf("%d\n", sum = many(sum)), fflush(stdout);
+            exit(4);
+        }
+        int main(void) {
+            static char line[16];
+            pthread_t thread;
+            first = pthread_self();
+            pthread_create(&thread, 0, work, line);
+            pthread_exit(0);
+        }"#;
+    let Some(program) = built(&room, text, &[], "prog") else {
+        return;
+    };
+    let mut process = Running::start(&mut Command::new(program));
+    assert_eq!(process.ask("before"), "1000");
+    let recorder = Recorder::attach(&room, &process.pid());
+    assert_eq!(process.ask("while"), "2000");
+    assert_eq!(process.ask("while"), "3000");
+    recorder.end();
+    assert_eq!(process.ask("after"), "4000");
+    assert_eq!(process.end(), Some(4));
+    let graph = graph(&room, &[]);
+    assert_eq!(calls(&graph, "many", "leaf"), Some((2000, false)));
+}
+
+#[test]
+fn a_signal_that_comes_while_a_program_is_stopped_is_not_lost() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    // A child sends signals, one after the other as they are answered, while libraries are loaded.
+    let text = r#"
+        #include <sys/wait.h>
+        static volatile sig_atomic_t got;
+        static int answers[2];
+        static void handler(int sig) { char byte = 0; got++; if (write(answers[1], &byte, 1) != 1) _exit(sig); }
+        int main(int argc, char **argv) {
+            pid_t own = getpid(), child;
+            int calls = 0, status;
+            char byte;
+            if (argc < 2 || pipe(answers)) return 1;
+            signal(SIGUSR1, handler);
+            child = fork();
+            if (!child) {
+                for (int i = 0; i < 100; i++) if (kill(own, SIGUSR1) || read(answers[0], &byte, 1) != 1) _exit(1);
+                _exit(7);
+            }
+            while (waitpid(child, &status, WNOHANG) != child) calls |= load(argv[1]);
+            return got == 100 && WEXITSTATUS(status) == 7 ? calls : 1;
+        }"#;
+    let (Some(library), Some(program)) = (
+        plugin(&room, "first.so"),
+        built(&room, &[LOADS, text].concat(), &[], "prog"),
+    ) else {
+        return;
+    };
+    let names = [program.to_str().unwrap(), library.to_str().unwrap()];
+    let output = counted(&room, &[], &names);
+    assert_eq!(output.status.code(), Some(10), "{}", stderr(&output));
+}
+
+/// Whether it is traced when it has one thread; and how many calls it makes with one and with more.
+const ALONE: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) int leaf(int x) { return x + 1; }
+__attribute__((noipa)) int many(int n) { int sum = 0; for (int i = 0; i < n; i++) sum = leaf(sum); return sum; }
+__attribute__((noipa)) int tracer(void) {
+    char line[256];
+    int pid = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status)) if (sscanf(line, "TracerPid: %d", &pid) == 1) break;
+    if (status) fclose(status);
+    return pid;
+}
+static void *work(void *none) { many(3000000); return none; }
+static void handler(int sig) { many(sig); }
+int main(int argc, char **argv) {
+    int before, status = 0, way = atoi(argv[argc - 1]);
+    many(1000);
+    before = tracer();
+    if (way == 0) {
+        pthread_t thread;
+        pthread_create(&thread, 0, work, 0);
+        work(0);
+        pthread_join(thread, 0);
+    } else if (way == 4) {
+        signal(SIGUSR1, handler);
+        for (int i = 0; i < 100; i++) raise(SIGUSR1);
+    } else {
+        /* Twice, as it is not traced any more the second time. */
+        for (int i = 0; i < 2; i++) {
+            pid_t child = way == 1 ? fork() : way == 2 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : vfork();
+            if (!child) { many(3000000); _exit(i + 3); }
+            if (way != 3) many(3000000);
+            waitpid(child, &status, 0);
+            if (WEXITSTATUS(status) != i + 3) return 90;
+        }
+    }
+    if (tracer() != 0) return 91;
+    printf("%d\n", before > 0);
+    return 40 + way;
+}
+"#;
+
+#[test]
+fn a_program_with_one_thread_counts_without_locks_until_there_is_another() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, ALONE, &[], "prog") else {
+        return;
+    };
+    // A thread, fork, clone, vfork, signals.
+    let expected = [6_000_000, 12_000_000, 12_000_000, 6_000_000, 1000];
+    for (way, calls_then) in expected.into_iter().enumerate() {
+        let command = [program.to_str().unwrap(), &way.to_string()];
+        let output = counted(&room, &["--counts-limit", "none"], &command);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(40 + way as i32), "{text}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n", "{text}");
+        let graph = graph(&room, &[]);
+        assert_eq!(
+            calls(&graph, "many", "leaf"),
+            Some((1000 + calls_then, false)),
+            "{way}"
+        );
+    }
+}
+
+#[test]
+fn a_program_with_one_thread_goes_on_when_it_is_recorded_no_more() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let text = r#"
+        #include <sys/wait.h>
+        #include <unistd.h>
+        int main(void) {
+            int status = 1;
+            sleep(2);
+            if (!fork()) _exit(5);
+            wait(&status);
+            return WEXITSTATUS(status) + 1;
+        }"#;
+    let Some(program) = built(&room, text, &[], "prog") else {
+        return;
+    };
+    let output = counted(&room, &["-d", "0.5"], &[program.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
+}
