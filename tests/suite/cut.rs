@@ -314,6 +314,30 @@ fn very_many_cut_cycles_are_merged_and_no_bound_is_too_small() {
 }
 
 #[test]
+fn very_many_sets_of_gaps_are_merged_and_no_bound_is_too_small() {
+    // Each of 2^13 - 1 stacks has a gap outside of some of g0 … g12.
+    let mut text = String::from("main;a;g0 1\nmain;b;g12 1\n");
+    for set in 1..1u32 << 13 {
+        let gaps = (0..13).filter(|i| set >> i & 1 != 0);
+        let stack: String = gaps.map(|i| format!(";[frames missing];g{i}")).collect();
+        text += &format!("main{stack} 1\n");
+    }
+    let profile = with_code(&text, "main>a a>g0 main>b b>g12");
+    let hidden = cut::by_function(&profile, &all(&profile));
+    let most = |name: &str| hidden.at_most[id(&profile, name)].weight;
+    // a can be in the gap between main and g0, which is outermost in every other stack.
+    // b only between main and g12, where g12 is the only one.
+    for (name, least) in [("a", 1 << 12), ("b", 1)] {
+        assert!(
+            (least..1 << 13).contains(&most(name)),
+            "{name} {}",
+            most(name)
+        );
+    }
+    assert_eq!(most("main"), 0);
+}
+
+#[test]
 fn a_stack_of_100_000_frames_works() {
     let text = format!("[truncated]{} 7\nmain;a;b 1\n", ";a;b".repeat(50_000));
     assert_eq!(hidden(&text), "main 7");

@@ -120,7 +120,7 @@ pub fn is_any(profile: &Profile) -> bool {
 }
 
 /// What the incomplete stacks of the selection hide, by all calls that the profile's samples show and its
-/// code contains. Linear in rows, paths, functions and calls.
+/// code contains. Linear in rows, paths, functions, calls, and the frames outside of gaps.
 ///
 /// ```
 /// use proftool::analysis::cut::{self, Unknown};
@@ -155,64 +155,28 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
         return hidden;
     }
     let reach = Reach::of(profile, &holes);
-    // The classes of the holes of each stack, down to each path.
-    let mut classes: IdVec<PathId, u64> = IdVec::filled(0, profile.paths.len());
-    let mut stacks = StacksByClasses::default();
-    for (id, path) in profile.paths.enumerate() {
-        let own = holes.at(id).map_or(0, |hole| reach.class(hole));
-        classes[id] = own | path.caller.map_or(0, |caller| classes[caller]);
-        stacks.add(classes[id], weights.self_weight(id));
-    }
+    let stacks = StacksByClasses::of(profile, &weights, |path| {
+        holes.at(path).map_or(0, |hole| reach.class(hole))
+    });
     let mut certain: IdVec<FunctionId, u64> = IdVec::filled(0, profile.functions.len());
+    let (mut of_possible, mut of_certain) = (stacks.sums(), stacks.sums());
     for id in hidden.at_most.ids() {
         if !profile.is_no_code(id) {
-            hidden.at_most[id].weight = stacks.with_any_of(reach.possible(id));
-            certain[id] = stacks.with_any_of(reach.certain(id));
+            hidden.at_most[id].weight = of_possible.with_any_of(reach.possible(id));
+            certain[id] = of_certain.with_any_of(reach.certain(id));
         }
     }
     // What the known part of a stack shows is in the total already.
-    let mut show = |function, before: u64, now: u64, weight| {
-        let is_new = |among| before & among == 0 && now & among != 0;
-        if is_new(u64::MAX) {
+    for_each_shown(profile, &weights, &stacks, |function, new, weight| {
+        if new.any_of(u64::MAX) {
             hidden.shown[function] += weight;
         }
-        if is_new(reach.possible(function)) {
+        if new.any_of(reach.possible(function)) {
             let at_most = &mut hidden.at_most[function].weight;
             *at_most = at_most.saturating_sub(weight);
         }
-        if is_new(reach.certain(function)) {
+        if new.any_of(reach.certain(function)) {
             certain[function] = certain[function].saturating_sub(weight);
-        }
-    };
-    let mut depth = IdVec::filled(0u32, profile.functions.len());
-    let mut open: Vec<FunctionId> = Vec::new();
-    Links::new(profile, &weights).walk(&profile.paths, |step| {
-        let (Step::Enter(id) | Step::Leave(id)) = step;
-        let path = &profile.paths[id];
-        let function = path.function;
-        if profile.functions[function].is_cut_mark() || is_row(profile, function) {
-            return;
-        }
-        match step {
-            Step::Enter(_) => {
-                let before = path.caller.map_or(0, |caller| classes[caller]);
-                if classes[id] != before {
-                    for &outer in &open {
-                        show(outer, before, classes[id], weights.total(id));
-                    }
-                }
-                if depth[function] == 0 {
-                    open.push(function);
-                    show(function, 0, classes[id], weights.total(id));
-                }
-                depth[function] += 1;
-            }
-            Step::Leave(_) => {
-                depth[function] -= 1;
-                if depth[function] == 0 {
-                    open.pop();
-                }
-            }
         }
     });
     let are_functions = !profile.rows.replaces_functions();
@@ -229,29 +193,120 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
     hidden
 }
 
-/// The weight of the samples with incomplete stacks, by the classes of their holes.
-#[derive(Default)]
+/// How many sets of classes are told apart. A stack with another set counts as one with holes of all
+/// classes: that makes bounds larger, never too small.
+const SETS: usize = 1 << 12;
+
+/// The samples with incomplete stacks, by the classes of their holes.
 struct StacksByClasses {
+    /// The classes of the holes of each stack, down to each path.
+    classes: IdVec<PathId, u64>,
+    /// The weight of the samples with each set of classes.
     weights: FxHashMap<u64, u64>,
-    /// What was asked already.
-    known: FxHashMap<u64, u64>,
 }
 
 impl StacksByClasses {
-    fn add(&mut self, classes: u64, weight: u64) {
-        if classes != 0 && weight > 0 {
-            *self.weights.entry(classes).or_default() += weight;
+    /// `class` is that of the hole right outside of a path, as a bit, or nothing.
+    fn of(profile: &Profile, weights: &PathWeights, class: impl Fn(PathId) -> u64) -> Self {
+        let mut stacks = StacksByClasses {
+            classes: IdVec::filled(0, profile.paths.len()),
+            weights: FxHashMap::default(),
+        };
+        for (id, path) in profile.paths.enumerate() {
+            let outside = path.caller.map_or(0, |caller| stacks.classes[caller]);
+            let mut classes = outside | class(id);
+            if classes == 0 {
+                continue;
+            }
+            if stacks.weights.len() >= SETS && !stacks.weights.contains_key(&classes) {
+                classes = u64::MAX;
+            }
+            stacks.classes[id] = classes;
+            *stacks.weights.entry(classes).or_default() += weights.self_weight(id);
         }
+        stacks
     }
 
+    fn sums(&self) -> Sums<'_> {
+        Sums {
+            weights: &self.weights,
+            known: FxHashMap::default(),
+        }
+    }
+}
+
+/// Sums over sets of classes, each made once.
+struct Sums<'a> {
+    weights: &'a FxHashMap<u64, u64>,
+    known: FxHashMap<u64, u64>,
+}
+
+impl Sums<'_> {
     /// The weight of the samples that have a hole of any of these classes.
     fn with_any_of(&mut self, classes: u64) -> u64 {
-        let weights = &self.weights;
         *self.known.entry(classes).or_insert_with(|| {
-            let any = weights.iter().filter(|(of, _)| *of & classes != 0);
+            let any = self.weights.iter().filter(|(of, _)| *of & classes != 0);
             any.map(|(_, weight)| weight).sum()
         })
     }
+}
+
+/// The classes of the holes of some stacks, of which those with a part of them are known already.
+#[derive(Clone, Copy)]
+struct NewClasses {
+    before: u64,
+    now: u64,
+}
+
+impl NewClasses {
+    /// Whether the stacks have holes of any of these classes, and those that are known had none.
+    fn any_of(self, classes: u64) -> bool {
+        self.before & classes == 0 && self.now & classes != 0
+    }
+}
+
+/// Hands over, for each function on incomplete stacks, the weights of these, as often as they gain
+/// classes of holes on the way inwards.
+fn for_each_shown(
+    profile: &Profile,
+    weights: &PathWeights,
+    stacks: &StacksByClasses,
+    mut show: impl FnMut(FunctionId, NewClasses, u64),
+) {
+    let mut depth = IdVec::filled(0u32, profile.functions.len());
+    // The functions on the stack, each once.
+    let mut open: Vec<FunctionId> = Vec::new();
+    Links::new(profile, weights).walk(&profile.paths, |step| {
+        let (Step::Enter(id) | Step::Leave(id)) = step;
+        let path = &profile.paths[id];
+        let function = path.function;
+        if profile.functions[function].is_cut_mark() || is_row(profile, function) {
+            return;
+        }
+        match step {
+            Step::Enter(_) => {
+                let now = stacks.classes[id];
+                let before = path.caller.map_or(0, |caller| stacks.classes[caller]);
+                let weight = weights.total(id);
+                if now != before {
+                    for &outer in &open {
+                        show(outer, NewClasses { before, now }, weight);
+                    }
+                }
+                if depth[function] == 0 {
+                    open.push(function);
+                    show(function, NewClasses { before: 0, now }, weight);
+                }
+                depth[function] += 1;
+            }
+            Step::Leave(_) => {
+                depth[function] -= 1;
+                if depth[function] == 0 {
+                    open.pop();
+                }
+            }
+        }
+    });
 }
 
 /// Whether a function is what whole samples are grouped by, such as a thread.
