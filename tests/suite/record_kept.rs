@@ -140,7 +140,10 @@ fn every_view_says_that_a_recording_was_not_finished() {
     recorder.wait().unwrap();
     let flat = said(&room, &["flat", "perf.data.part", "--format", "csv"]);
     let function = flat.lines().nth(1).and_then(|row| row.split(',').nth(7));
-    let function = function.unwrap_or_else(|| panic!("no function:\n{flat}"));
+    let function = function.unwrap_or_else(|| {
+        let info = said(&room, &["info", "perf.data.part"]);
+        panic!("no function:\n{flat}\n{info}")
+    });
     for view in [
         &["report"] as &[&str],
         &["flat"],
