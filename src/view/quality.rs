@@ -32,8 +32,8 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         caveat.kind == CaveatKind::NoUnwindRules
             && details.any(|(detail, _)| detail == Caveat::JIT_CODE)
     });
-    let frames = (quality.by_frame_pointers && !stops_in_jit_code)
-        .then_some(StackGap::FramePointers);
+    let frames =
+        (quality.by_frame_pointers && !stops_in_jit_code).then_some(StackGap::FramePointers);
     let count = |kind| profile.caveats.count(kind);
     let line = |key, samples, what, gap: Option<StackGap>| Line {
         key,
