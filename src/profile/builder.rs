@@ -124,26 +124,18 @@ impl Builder {
 
     /// The path on which `caller` calls (or, `inlined`, contains) `function`.
     pub fn path(&mut self, caller: Option<PathId>, function: FunctionId, inlined: bool) -> PathId {
-        self.paths.id_of(CallPath {
-            caller,
-            function,
+        self.path_of(CallPath {
             inlined,
-            inferred: false,
-            across_gap: false,
-            may_lack_inlined: false,
+            ..CallPath::of(caller, function)
         })
     }
 
     /// The path of a function that was found on the stack inside of `caller`, which called something
     /// else: frames are missing between the two.
     pub fn path_across_gap(&mut self, caller: PathId, function: FunctionId) -> PathId {
-        self.paths.id_of(CallPath {
-            caller: Some(caller),
-            function,
-            inlined: false,
-            inferred: false,
+        self.path_of(CallPath {
             across_gap: true,
-            may_lack_inlined: false,
+            ..CallPath::of(Some(caller), function)
         })
     }
 
@@ -154,13 +146,10 @@ impl Builder {
         function: FunctionId,
         inlined: bool,
     ) -> PathId {
-        self.paths.id_of(CallPath {
-            caller,
-            function,
+        self.path_of(CallPath {
             inlined,
             inferred: true,
-            across_gap: false,
-            may_lack_inlined: false,
+            ..CallPath::of(caller, function)
         })
     }
 

@@ -28,6 +28,20 @@ pub struct CallPath {
     pub may_lack_inlined: bool,
 }
 
+impl CallPath {
+    /// A function as it was recorded, called by this caller.
+    pub fn of(caller: Option<PathId>, function: FunctionId) -> CallPath {
+        CallPath {
+            caller,
+            function,
+            inlined: false,
+            inferred: false,
+            across_gap: false,
+            may_lack_inlined: false,
+        }
+    }
+}
+
 impl TreeRow<PathId> for CallPath {
     fn parent(&self) -> Option<PathId> {
         self.caller

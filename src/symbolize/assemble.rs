@@ -202,12 +202,9 @@ pub(super) fn profile<'h>(
         });
         paths.push(inlined.iter().fold(here, |caller, &function| {
             builder.path_of(CallPath {
-                caller: Some(caller),
-                function,
                 inlined: true,
                 inferred,
-                across_gap: false,
-                may_lack_inlined: false,
+                ..CallPath::of(Some(caller), function)
             })
         }));
     }

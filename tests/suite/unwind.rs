@@ -563,6 +563,12 @@ fn recursion_without_frame_pointers_has_complete_stacks() {
     }
 }
 
+/// The stacks of a signal's handler.
+fn with_handler(stacks: &[(Vec<String>, u64)]) -> impl Iterator<Item = &(Vec<String>, u64)> {
+    let is_handler = |(stack, _): &&(Vec<String>, u64)| stack.iter().any(|name| name == "handle");
+    stacks.iter().filter(is_handler)
+}
+
 #[test]
 fn a_signal_handlers_stack_continues_in_the_interrupted_code() {
     let program = compiled("signals", SIGNALS, "gcc", &["-O2"]);
@@ -570,9 +576,7 @@ fn a_signal_handlers_stack_continues_in_the_interrupted_code() {
         return;
     };
     let stacks = folded(&file);
-    let handled = stacks
-        .iter()
-        .filter(|(stack, _)| stack.iter().any(|n| n == "handle"));
+    let handled = with_handler(&stacks);
     let (mut all, mut through): (u64, u64) = (0, 0);
     for (stack, count) in handled {
         all += count;
@@ -596,9 +600,7 @@ fn a_signal_handler_on_a_stack_of_its_own_has_no_callers_beyond_the_interrupted_
         return;
     };
     let stacks = folded(&file);
-    let handled = stacks
-        .iter()
-        .filter(|(stack, _)| stack.iter().any(|n| n == "handle"));
+    let handled = with_handler(&stacks);
     let (mut all, mut cut): (u64, u64) = (0, 0);
     for (stack, count) in handled {
         all += count;

@@ -193,8 +193,8 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
     hidden
 }
 
-/// How many sets of classes are told apart. A stack with another set counts as one with holes of all
-/// classes: that makes bounds larger, never too small.
+/// The most different sets of classes. From there on, a stack with a new set counts as one with holes of
+/// all classes, which makes bounds larger, never too small.
 const SETS: usize = 1 << 12;
 
 /// The samples with incomplete stacks, by the classes of their holes.

@@ -168,7 +168,7 @@ impl Samples<'_> {
         let mut at = Some(path);
         let mut outside = loop {
             let Some(id) = at else {
-                break self.paths.id_of(of_row(None, row));
+                break self.paths.id_of(CallPath::of(None, row));
             };
             if let Some(&known) = self.under.get(&(row, id)) {
                 break known;
@@ -187,17 +187,6 @@ impl Samples<'_> {
     }
 }
 
-fn of_row(caller: Option<PathId>, function: FunctionId) -> CallPath {
-    CallPath {
-        caller,
-        function,
-        inlined: false,
-        inferred: false,
-        across_gap: false,
-        may_lack_inlined: false,
-    }
-}
-
 impl Regroup for Samples<'_> {
     fn path(
         &mut self,
@@ -208,8 +197,8 @@ impl Regroup for Samples<'_> {
         let of_event = self.of_event.get(event).copied();
         let row = of_event.unwrap_or_else(|| self.of_thread[thread]);
         match self.level {
-            RowLevel::Alone => self.paths.id_of(of_row(None, row)),
-            RowLevel::Innermost => self.paths.id_of(of_row(Some(path), row)),
+            RowLevel::Alone => self.paths.id_of(CallPath::of(None, row)),
+            RowLevel::Innermost => self.paths.id_of(CallPath::of(Some(path), row)),
             RowLevel::Outermost => self.under(row, path),
         }
     }

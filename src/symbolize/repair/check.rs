@@ -1,5 +1,7 @@
 //! Whether a frame is called by the one outside of it.
 
+mod starts;
+
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -7,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::base::{CodeAddress, FileOffset, IdVec, Svma};
 use crate::profile::CheckedCalls;
 use crate::scan;
-use crate::trace::{CallerBy, FrameAddress, FrameId, ImageId, ImageKind, Trace};
+use crate::trace::{CallerBy, FrameId, ImageId, ImageKind, Trace};
 
 use super::super::library::Library;
 use super::super::names::Names;
@@ -217,61 +219,6 @@ impl<'h> Checks<'h> {
         }
     }
 
-    /// The frame as it is to be looked up. A signal handler returns to the first byte of a function
-    /// that nobody called, and so does the first function of a stack that makecontext sets up: the
-    /// address of the frame is that, and not one before it.
-    pub(super) fn corrected(&mut self, frame: FrameAddress) -> FrameAddress {
-        let CodeAddress::Return(address) = frame.address else {
-            return frame;
-        };
-        if self.is_entered_by_return(frame) {
-            FrameAddress {
-                address: CodeAddress::Instruction(address),
-                ..frame
-            }
-        } else {
-            frame
-        }
-    }
-
-    /// Whether a frame is of a function that begins at the return address: it is returned to without
-    /// having called anything.
-    fn is_entered_by_return(&mut self, frame: FrameAddress) -> bool {
-        let (image, CodeAddress::Return(address)) = (frame.image, frame.address) else {
-            return false;
-        };
-        let Some(at) = self.name_sources[image].svma(address) else {
-            return false;
-        };
-        if !self.code.starts_at(image, at.0) {
-            return false;
-        }
-        let binary = self.code.binary(image);
-        let may_return = binary.and_then(|binary| scan::may_return_to(binary, at));
-        self.returns_from_signal(image, at.0)
-            || may_return == Some(false) && self.is_same_file(image)
-    }
-
-    /// Whether a frame is of a function whose address was put on a new stack for the first function
-    /// there to return to, as makecontext does. Nothing is outside of it.
-    pub(super) fn is_set_up(&mut self, frame: FrameId) -> bool {
-        self.is_entered_by_return(self.trace.frames[frame]) && !self.is_interrupted(frame)
-    }
-
-    /// Whether nothing calls the function of an outermost frame.
-    pub(super) fn is_a_start(&mut self, frame: FrameId) -> bool {
-        if !self.is_user_code(frame) {
-            return false;
-        }
-        if self.is_set_up(frame) {
-            return true;
-        }
-        let Some((place, at)) = self.place(frame) else {
-            return false;
-        };
-        self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
-    }
-
     /// Whether the function of a frame goes on to run on another stack than that of its caller.
     pub(super) fn switches_stacks(&mut self, frame: FrameId) -> bool {
         let place = self.place(frame);
@@ -305,19 +252,6 @@ impl<'h> Checks<'h> {
             return !self.may_begin_a_stack(inner);
         }
         matches!(self.site(outer), Site::None) && !self.is_inserted_call(inner)
-    }
-
-    /// Whether something has the address of the function of a frame, so that a stack may have been set
-    /// up for it. Arrays of functions, such as those that run at a program's end, look like stacks that
-    /// were set up, to a frame pointer that holds something else.
-    fn may_begin_a_stack(&mut self, frame: FrameId) -> bool {
-        let Some((place, _)) = self.place(frame) else {
-            return true;
-        };
-        let entries = self
-            .explanations
-            .entries(place, &mut self.code, &mut self.frames);
-        entries.itself || entries.owner
     }
 
     /// Whether a frame is of a function that runtimes enter by changing the registers of what they

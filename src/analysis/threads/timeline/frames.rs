@@ -24,7 +24,7 @@ pub(super) struct Frame {
     pub is_first_of_function: bool,
     /// The call that first led into the group of its function.
     pub arrival: CallId,
-    /// The next frame outwards in the same group. There is none where the stack comes into the group.
+    /// The next frame outwards in the same group; `None` for the outermost one.
     pub outer: Option<PathId>,
     /// Where its function recurses: the next frame outwards of the same function, and the frame that
     /// this one called.

@@ -1,0 +1,77 @@
+//! Where stacks begin: in functions that nothing calls, or for which a stack was set up.
+
+use crate::base::CodeAddress;
+use crate::scan;
+use crate::trace::{FrameAddress, FrameId};
+
+use super::Checks;
+
+impl Checks<'_> {
+    /// The frame as it is to be looked up. A signal handler returns to the first byte of a function
+    /// that nobody called, and so does the first function of a stack that makecontext sets up: the
+    /// address of the frame is that, and not one before it.
+    pub(in crate::symbolize::repair) fn corrected(&mut self, frame: FrameAddress) -> FrameAddress {
+        let CodeAddress::Return(address) = frame.address else {
+            return frame;
+        };
+        if self.is_entered_by_return(frame) {
+            FrameAddress {
+                address: CodeAddress::Instruction(address),
+                ..frame
+            }
+        } else {
+            frame
+        }
+    }
+
+    /// Whether a frame is of a function that begins at the return address: it is returned to without
+    /// having called anything.
+    fn is_entered_by_return(&mut self, frame: FrameAddress) -> bool {
+        let (image, CodeAddress::Return(address)) = (frame.image, frame.address) else {
+            return false;
+        };
+        let Some(at) = self.name_sources[image].svma(address) else {
+            return false;
+        };
+        if !self.code.starts_at(image, at.0) {
+            return false;
+        }
+        let binary = self.code.binary(image);
+        let may_return = binary.and_then(|binary| scan::may_return_to(binary, at));
+        self.returns_from_signal(image, at.0)
+            || may_return == Some(false) && self.is_same_file(image)
+    }
+
+    /// Whether a frame is of a function whose address was put on a new stack for the first function
+    /// there to return to, as makecontext does. Nothing is outside of it.
+    pub(in crate::symbolize::repair) fn is_set_up(&mut self, frame: FrameId) -> bool {
+        self.is_entered_by_return(self.trace.frames[frame]) && !self.is_interrupted(frame)
+    }
+
+    /// Whether nothing calls the function of an outermost frame.
+    pub(in crate::symbolize::repair) fn is_a_start(&mut self, frame: FrameId) -> bool {
+        if !self.is_user_code(frame) {
+            return false;
+        }
+        if self.is_set_up(frame) {
+            return true;
+        }
+        let Some((place, at)) = self.place(frame) else {
+            return false;
+        };
+        self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
+    }
+
+    /// Whether something has the address of the function of a frame, so that a stack may have been set
+    /// up for it. Arrays of functions, such as those that run at a program's end, look like stacks that
+    /// were set up, to a frame pointer that holds something else.
+    pub(super) fn may_begin_a_stack(&mut self, frame: FrameId) -> bool {
+        let Some((place, _)) = self.place(frame) else {
+            return true;
+        };
+        let entries = self
+            .explanations
+            .entries(place, &mut self.code, &mut self.frames);
+        entries.itself || entries.owner
+    }
+}
