@@ -4,7 +4,7 @@
 use rustc_hash::FxHashSet;
 
 use super::attribution::{self, Attribution, Portion};
-use super::cut::{self, AtMost, Hidden};
+use super::cut::{self, AtMost, Hidden, IncompleteStacks};
 use super::error::{self, ArcError, Comparison, Errors};
 use super::flow::Flow;
 use super::fonseca::{Estimate, Rule};
@@ -118,10 +118,10 @@ pub struct Summary {
     /// What of totals is hidden by stacks that were cut, by all calls that are known, whatever is
     /// left out of the graph here.
     pub hidden: Hidden,
+    /// The same for cycles.
+    hidden_cycles: IdVec<CycleId, AtMost>,
     /// The number of samples that began in each function.
     pub root_samples: IdVec<FunctionId, u64>,
-    /// The weight of all samples.
-    whole: u64,
     /// The place of each function in the order of names.
     pub ranks: IdVec<FunctionId, u32>,
     /// What the estimates begin with: the weight of each function itself, and what came over arcs.
@@ -152,10 +152,19 @@ impl Summary {
     pub fn of(profile: &Profile, selection: &Selection, options: &Options) -> Summary {
         let fitting = Model::of(profile, selection);
         let has_stacks = fitting == Model::Measured;
-        let hidden = cut::by_function(profile, selection);
+        let incomplete = IncompleteStacks::of(profile, selection);
         let (graph, left_out) = calls_that_count(profile, selection, options);
         let weights = inclusive::by_function(profile, selection);
         let cycles = cycles(&graph, selection, options, has_stacks);
+        let hidden = incomplete.as_ref().map_or_else(
+            || Hidden::nothing(profile.functions.len()),
+            IncompleteStacks::by_function,
+        );
+        let of_cycles = cycles.members().iter().map(|members| &members[..]);
+        let hidden_cycles = incomplete.map_or_else(
+            || vec![AtMost::default(); of_cycles.len()],
+            |incomplete| incomplete.by_cycle(of_cycles.clone()),
+        );
         let self_weights: Vec<f64> = weights.self_weight.iter().map(|&w| w as f64).collect();
         let self_weights: IdVec<FunctionId, f64> = self_weights.into();
         let measured = measured::attribute(profile, selection, &graph, &cycles);
@@ -175,8 +184,8 @@ impl Summary {
             calls: None,
             weights,
             hidden,
+            hidden_cycles: hidden_cycles.into(),
             root_samples: root_samples(profile, selection),
-            whole: selection.total(),
             ranks,
             self_weights,
             flow,
@@ -265,26 +274,14 @@ impl Summary {
     /// What the total of an entry is at most: more than the total where stacks were cut and it may
     /// be among the callers that they lack. `None` where totals are estimates.
     pub fn total_max(&self, entry: Entry) -> Option<AtMost> {
-        let hidden = |id: FunctionId| self.hidden.at_most[id];
         let more = match entry {
-            Entry::Function(id) => hidden(id),
-            // A sample that may hide all of a cycle may hide each member: they all reach each other.
-            Entry::Cycle(cycle) => {
-                let members = self.cycles.members()[cycle].iter().map(|&id| hidden(id));
-                members
-                    .min_by_key(|hidden| hidden.weight)
-                    .unwrap_or_default()
-            }
+            Entry::Function(id) => self.hidden.at_most[id],
+            Entry::Cycle(cycle) => self.hidden_cycles[cycle],
         };
         let is_measured = self.model == Model::Measured;
         is_measured.then(|| {
             let total = self.total(entry).round() as u64;
-            let most = more.plus(total);
-            // What hides one member of a cycle may show another.
-            AtMost {
-                weight: most.weight.min(self.whole.max(total)),
-                ..most
-            }
+            more.plus(total)
         })
     }
 

@@ -6,8 +6,8 @@ use super::collected_samples::CollectedSamples;
 
 use super::{
     About, AddressId, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function,
-    FunctionCode, FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places,
-    Profile, Quality, Sample, SiteCount, Thread, ThreadId, TimedSample, Times,
+    FunctionCode, FunctionId, FunctionSetId, Line, LineId, Module, ModuleId, PathId, Place,
+    PlaceId, Places, Profile, Quality, Sample, SiteCount, Thread, ThreadId, TimedSample, Times,
 };
 
 /// What distinguishes rows of samples.
@@ -46,6 +46,7 @@ pub struct Builder {
     modules: Distinct<ModuleId, Module>,
     threads: Distinct<ThreadId, Thread>,
     lines: Distinct<LineId, Line>,
+    function_sets: Distinct<FunctionSetId, Box<[FunctionId]>>,
     samples: CollectedSamples<SampleKey>,
     places: DistinctTree<PlaceId, Place>,
     addresses: Distinct<AddressId, u64>,
@@ -137,6 +138,13 @@ impl Builder {
             across_gap: true,
             ..CallPath::of(Some(caller), function)
         })
+    }
+
+    /// This set of functions, in any order.
+    pub fn function_set(&mut self, mut functions: Vec<FunctionId>) -> FunctionSetId {
+        functions.sort_unstable();
+        functions.dedup();
+        self.function_sets.id_of(functions.into())
     }
 
     /// The same for a function that was not recorded, but must have been there.
@@ -349,6 +357,7 @@ impl Builder {
             self.profile.build_ids[module] = None;
         }
         self.profile.lines = self.lines.into_rows();
+        self.profile.function_sets = self.function_sets.into_rows();
         self.profile.samples = self
             .samples
             .into_rows()

@@ -63,7 +63,7 @@ pub use histogram::Histogram;
 pub use line::{Line, LineId};
 pub use links::{Links, Step};
 pub use listing::{Callee, Instruction, Listing, MadeCalls, Origin, Position};
-pub use path::{CallPath, CallPaths, PathId};
+pub use path::{CallPath, CallPaths, FunctionSetId, PathId};
 pub use place::{AddressId, Place, PlaceId, Places};
 pub use place_weights::PlaceWeights;
 pub use quality::{CheckedCalls, Quality};
@@ -104,6 +104,8 @@ pub struct Profile {
     pub threads: IdVec<ThreadId, Thread>,
     /// Source lines at which samples were taken, and from which calls were made.
     pub lines: IdVec<LineId, Line>,
+    /// Sets of functions of which some are missing from stacks, each in order.
+    pub function_sets: IdVec<FunctionSetId, Box<[FunctionId]>>,
     /// Distinct samples with their weights, sorted by event, thread, path and line; where there are
     /// places, then by these.
     pub samples: Vec<Sample>,

@@ -9,6 +9,11 @@ define_id! {
     pub PathId
 }
 
+define_id! {
+    /// A row of [`Profile::function_sets`](super::Profile::function_sets).
+    pub FunctionSetId
+}
+
 /// A function as it was reached by one chain of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallPath {
@@ -26,6 +31,8 @@ pub struct CallPath {
     /// Whether functions inlined into the caller may be missing between it and its caller, which was
     /// restored: it is not known which of several calls there led on.
     pub may_lack_inlined: bool,
+    /// The functions of which some are missing there, if it is known that no others are.
+    pub candidates: Option<FunctionSetId>,
 }
 
 impl CallPath {
@@ -38,6 +45,7 @@ impl CallPath {
             inferred: false,
             across_gap: false,
             may_lack_inlined: false,
+            candidates: None,
         }
     }
 }

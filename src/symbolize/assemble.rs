@@ -59,15 +59,49 @@ impl Resolution {
 }
 
 impl Resolution {
+    /// The calls that are inlined at an address, outermost first.
+    fn inlined_at(&self, place: FrameId) -> &[FunctionId] {
+        let (from, to) = self.frames[place].map_or((0, 0), |resolved| resolved.inlined);
+        let inlined = self.inlined.get(from as usize..to as usize);
+        inlined.unwrap_or_default()
+    }
+
+    /// The function at an address and the calls that are inlined there.
+    fn all_at(&self, place: FrameId) -> impl Iterator<Item = FunctionId> {
+        let physical = self.frames[place].map(|resolved| resolved.physical);
+        physical
+            .into_iter()
+            .chain(self.inlined_at(place).iter().copied())
+    }
+
+    /// The functions of which some are missing outside of the innermost frame of a path, `None` if there may
+    /// be others: between the stack's frames, and inlined at the call in its caller, if that was
+    /// restored in part.
+    fn candidates(
+        &self,
+        checked: &Checked,
+        path: AddressPathId,
+        restored_in_part: Option<AddressPathId>,
+    ) -> Option<Vec<FunctionId>> {
+        let mut functions = Vec::new();
+        if checked.across_gap[path] {
+            let places = checked.candidates(path)?;
+            functions.extend(places.iter().flat_map(|&place| self.all_at(place)));
+        }
+        if let Some(caller) = restored_in_part {
+            let places = checked.places_of(caller);
+            if places.is_empty() {
+                return None;
+            }
+            functions.extend(places.iter().flat_map(|&place| self.inlined_at(place)));
+        }
+        Some(functions)
+    }
+
     /// The calls that are inlined at each of these addresses, outermost first, and whether there are
     /// others at some, or the addresses are not known.
     fn inlined_at_all(&self, places: &[FrameId]) -> (&[FunctionId], bool) {
-        let inlined = |place: &FrameId| {
-            let (from, to) = self.frames[*place].map_or((0, 0), |resolved| resolved.inlined);
-            self.inlined
-                .get(from as usize..to as usize)
-                .unwrap_or_default()
-        };
+        let inlined = |place: &FrameId| self.inlined_at(*place);
         let Some((first, others)) = places.split_first() else {
             return (&[], true);
         };
@@ -192,13 +226,20 @@ pub(super) fn profile<'h>(
                 is_part.insert(id);
             }
         }
+        let restored_in_part = path.caller.filter(|caller| is_part.contains(caller));
+        let across_gap = caller.is_some() && checked.across_gap[id];
+        let candidates = (across_gap || restored_in_part.is_some())
+            .then(|| resolution.candidates(checked, id, restored_in_part))
+            .flatten()
+            .map(|functions| builder.function_set(functions));
         let here = builder.path_of(CallPath {
             caller,
             function: resolved.physical,
             inlined: false,
             inferred,
-            across_gap: caller.is_some() && checked.across_gap[id],
-            may_lack_inlined: path.caller.is_some_and(|caller| is_part.contains(&caller)),
+            across_gap,
+            may_lack_inlined: restored_in_part.is_some(),
+            candidates,
         });
         paths.push(inlined.iter().fold(here, |caller, &function| {
             builder.path_of(CallPath {

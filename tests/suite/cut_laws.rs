@@ -9,8 +9,8 @@ use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
 use proftool::base::{Event, TRUNCATED, WeightSum};
 use proftool::callgraph::Cycles;
 use proftool::profile::{
-    Builder, CallKind, EventId, Filter, Followed, FollowedFunction, Function, FunctionCode,
-    FunctionId, FunctionKind, Module, Profile, Selection, Thread,
+    Builder, CallKind, CallPath, EventId, Filter, Followed, FollowedFunction, Function,
+    FunctionCode, FunctionId, FunctionKind, Module, Profile, Selection, Thread,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -51,21 +51,47 @@ struct Recorded {
     /// Frames that are missing within, by their places; neither the outermost nor the innermost that
     /// were recorded.
     missing: Vec<usize>,
+    /// Functions that may be missing by the code, besides those that are, where the code tells which
+    /// may be.
+    others: Option<Vec<usize>>,
+}
+
+/// Frames that are missing.
+#[derive(Clone, Debug)]
+struct Gap {
+    /// The functions of which they are, where that is known.
+    candidates: Option<Vec<usize>>,
 }
 
 impl Recorded {
+    /// The functions of which some are missing between two that were recorded, where that is known.
+    fn candidates(&self, outer: usize, inner: usize) -> Option<Vec<usize>> {
+        let others = self.others.as_ref()?.iter();
+        Some(
+            self.stack[outer + 1..inner]
+                .iter()
+                .chain(others)
+                .copied()
+                .collect(),
+        )
+    }
+
     /// The places of the frames that were recorded.
     fn places(&self) -> impl Iterator<Item = usize> {
         (self.cut.unwrap_or(0)..self.stack.len()).filter(|place| !self.missing.contains(place))
     }
 
-    /// The functions that were recorded, and whether frames are missing outside of each.
-    fn frames(&self) -> Vec<(usize, bool)> {
+    /// The functions that were recorded, and what is known of the frames that are missing outside of
+    /// each, if some are.
+    fn frames(&self) -> Vec<(usize, Option<Gap>)> {
         let mut last = None;
         let frames = self.places().map(|place| {
-            let is_gap = last.is_some_and(|last| last + 1 < place);
+            let gap = last.filter(|last| last + 1 < place);
+            let gap = gap.map(|last| Gap {
+                candidates: self.candidates(last, place),
+            });
             last = Some(place);
-            (self.stack[place], is_gap)
+            (self.stack[place], gap)
         });
         frames.collect()
     }
@@ -86,20 +112,27 @@ fn runs() -> impl Strategy<Value = Run> {
     let calls = vec((0..FUNCTIONS, 0..FUNCTIONS), 0..12);
     let steps = vec(proptest::prelude::any::<Index>(), 1..12);
     let missing = vec(1..8usize, 0..3);
-    let stacks = vec((steps, 1..50u64, option::of(1..10usize), missing), 1..12);
+    let others = option::of(vec(0..FUNCTIONS, 0..2));
+    let stacks = vec(
+        (steps, 1..50u64, option::of(1..10usize), missing, others),
+        1..12,
+    );
     (code, calls, stacks, Just(())).prop_map(|(code, calls, stacks, ())| {
-        let stacks = stacks.into_iter().map(|(steps, weight, cut, mut missing)| {
-            let stack = walk(&code, &calls, &steps);
-            let cut = cut.filter(|&cut| cut < stack.len());
-            let outermost = cut.unwrap_or(0);
-            missing.retain(|&place| place > outermost && place + 1 < stack.len());
-            Recorded {
-                stack,
-                weight,
-                cut,
-                missing,
-            }
-        });
+        let stacks = stacks
+            .into_iter()
+            .map(|(steps, weight, cut, mut missing, others)| {
+                let stack = walk(&code, &calls, &steps);
+                let cut = cut.filter(|&cut| cut < stack.len());
+                let outermost = cut.unwrap_or(0);
+                missing.retain(|&place| place > outermost && place + 1 < stack.len());
+                Recorded {
+                    stack,
+                    weight,
+                    cut,
+                    missing,
+                    others,
+                }
+            });
         Run {
             stacks: stacks.collect(),
             code,
@@ -199,13 +232,19 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
         let mut path = cut.map(|_| builder.path(None, mark, false));
         let frames = match is_cut {
             true => recorded.frames(),
-            false => recorded.stack.iter().map(|&f| (f, false)).collect(),
+            false => recorded.stack.iter().map(|&f| (f, None)).collect(),
         };
-        for (frame, is_gap) in frames {
-            path = Some(match path.filter(|_| is_gap) {
-                Some(caller) => builder.path_across_gap(caller, functions[frame]),
-                None => builder.path(path, functions[frame], false),
+        for (frame, gap) in frames {
+            let across_gap = gap.is_some();
+            let candidates = gap.and_then(|gap| gap.candidates).map(|candidates| {
+                let ids = candidates.iter().map(|&candidate| functions[candidate]);
+                builder.function_set(ids.collect())
             });
+            path = Some(builder.path_of(CallPath {
+                across_gap,
+                candidates,
+                ..CallPath::of(path, functions[frame])
+            }));
         }
         let weight = WeightSum::of(recorded.weight);
         builder.sample(event, thread, path.unwrap(), None, weight);
@@ -274,8 +313,11 @@ fn expected(run: &Run, reaches: &[[bool; FUNCTIONS]; FUNCTIONS], function: usize
         let frames = recorded.frames();
         let outside = recorded.cut.is_some() && reaches[function][frames[0].0];
         let within = frames.windows(2).any(|pair| {
-            let (outer, (inner, is_gap)) = (pair[0].0, pair[1]);
-            is_gap && reaches[outer][function] && reaches[function][inner]
+            let (outer, (inner, gap)) = (pair[0].0, &pair[1]);
+            gap.as_ref().is_some_and(|gap| match &gap.candidates {
+                Some(candidates) => candidates.contains(&function),
+                None => reaches[outer][function] && reaches[function][*inner],
+            })
         });
         (outside || within) && !recorded.shows(function)
     };

@@ -12,11 +12,17 @@ const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 /// The recording of a program of `fixtures/programs`, a file of its own for each test; `None` where
 /// it cannot be made, which is reported on stderr.
 pub fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
+    let flags = [&["-fno-omit-frame-pointer"], options].concat();
+    recording_by("fp,0", test, source, &flags)
+}
+
+/// The same by this way of unwinding.
+fn recording_by(unwinding: &str, test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = folder.join(format!("{source}-{}-{test}", std::process::id()));
     // Tests of one source run at the same time: each has a recording of its own.
     let data = folder.join(format!("{source}-{}-{test}.data", std::process::id()));
-    let flags = [&["-O2", "-g", "-fno-omit-frame-pointer"], options].concat();
+    let flags = [&["-O2", "-g"], options].concat();
     compile("gcc", &flags, &fixture(source), &program)?;
     let recorded = Command::new(PROFTOOL)
         .args([
@@ -27,7 +33,7 @@ pub fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> 
             "-e",
             "cpu-clock:u",
             "-g",
-            "fp,0",
+            unwinding,
             "-o",
         ])
         .args([&data, &program])
@@ -151,6 +157,44 @@ fn what_may_not_have_run_is_not_restored() {
 #[cfg(target_arch = "x86_64")]
 fn a_table_of_functions_is_not_a_switch() {
     check_ambiguous("no-pie", &["-fno-pic", "-no-pie"]);
+}
+
+/// A function that was called through a pointer has made way for the next one, by unwinding rules.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_only_way_into_a_function_is_restored() {
+    let Some(data) = recording_by("dwarf", "entries", "entries.c", &[]) else {
+        return;
+    };
+    let repaired = stacks(&data, &[]);
+    let from_run = |stack: &str| stack.contains(";run;spin");
+    let (right, all) = repaired.iter().filter(|(stack, _)| from_run(stack)).fold(
+        (0, 0),
+        |(right, all), (stack, samples)| {
+            let is_right = stack == "main;~entry;run;spin";
+            (right + samples * u64::from(is_right), all + samples)
+        },
+    );
+    assert!(right > 50 && right == all, "{repaired:?}");
+
+    // Of two ways none is chosen. One of the two functions is missing, and no other.
+    let json = proftool(&["flat", "--format", "json", "--limit", "0"], &data);
+    let flat: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let function = |name: &str| {
+        let functions = flat["functions"].as_array().unwrap().iter();
+        let mut named = functions.filter(|function| function["name"] == name);
+        let found = named.next()?;
+        Some(["total", "total_max"].map(|key| found[key].as_u64().unwrap()))
+    };
+    let [of_shared, _] = function("shared").unwrap();
+    assert!(of_shared > 0, "{json}");
+    for exact in ["main", "entry", "run", "shared", "spin"] {
+        let [total, most] = function(exact).unwrap();
+        assert_eq!(total, most, "{exact}: {json}");
+    }
+    if let Some([total, most]) = function("other") {
+        assert_eq!(total, most, "other has not made way: {json}");
+    }
 }
 
 /// `walk` calls handlers through a pointer, and these call `step`, which keeps no frame: all stacks

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Cut, is_row};
-use crate::profile::{FunctionId, PathId, PathWeights, Profile};
+use crate::profile::{FunctionId, FunctionSetId, PathId, PathWeights, Profile};
 
 /// A place of a stack at which callers are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +12,8 @@ pub(super) struct Hole {
     pub(super) outer: Option<FunctionId>,
     /// The function inside of it.
     pub(super) inner: FunctionId,
+    /// The functions of which some are missing, if it is known that no others are.
+    pub(super) candidates: Option<FunctionSetId>,
 }
 
 /// The holes of the stacks of a selection.
@@ -46,6 +48,7 @@ impl Holes {
             let hole = Hole {
                 outer: (!is_cut).then_some(outer.function),
                 inner: path.function,
+                candidates: path.candidates.filter(|_| !is_cut),
             };
             let place = *known.entry(hole).or_insert_with(|| {
                 holes.holes.push((hole, Cut::default()));

@@ -21,8 +21,9 @@
 //!
 //! Other stacks lack frames between two functions, the outer of which did not call the inner one
 //! (`across_gap`): the caller of a function without a frame of its own, or one that ended in a tail
-//! call; or functions inlined into a restored one. A function may be among these if the outer function can reach it, and it the inner
-//! one. Both are *holes* of a stack.
+//! call; or functions inlined into a restored one. Often the code tells of which functions some are
+//! missing: these may be there, and no others. Else a function may be there if the outer function can
+//! reach it, and it the inner one. Both are *holes* of a stack.
 //!
 //! Whether a function reaches another one has three answers: yes, if calls that
 //! samples or the code show lead there; no, if all code on all ways is known and none does; else
@@ -30,8 +31,10 @@
 //! counts what may be. Where it rests on an answer that is not known, [`AtMost::unknown`] has the
 //! reason: the total cannot be larger, but nothing shows that it can be as large.
 //!
-//! A true total is never outside of its range, with one exception: a signal handler can interrupt
-//! any function, and stacks with a hole inside of a handler do not count for what it interrupted.
+//! A true total is never outside of its range, with two exceptions. A signal handler can interrupt
+//! any function, and stacks with a hole inside of a handler do not count for what it interrupted. And
+//! a function that is called through a pointer, and ends in a jump through another one, leaves no
+//! trace.
 //! Where code was only followed from the functions of samples, a function counts as one that is inlined
 //! nowhere if neither samples nor its unit's debug information show a copy.
 
@@ -97,7 +100,8 @@ pub struct Hidden {
 }
 
 impl Hidden {
-    fn nothing(functions: usize) -> Hidden {
+    /// Nothing of this number of functions.
+    pub(super) fn nothing(functions: usize) -> Hidden {
         Hidden {
             at_most: IdVec::filled(AtMost::default(), functions),
             shown: IdVec::filled(0, functions),
@@ -140,57 +144,174 @@ pub fn is_any(profile: &Profile) -> bool {
 /// assert_eq!(hidden.cut_at[f].weight, 70);
 /// ```
 pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
-    let mut hidden = Hidden::nothing(profile.functions.len());
-    if !is_any(profile) {
-        return hidden;
+    let incomplete = IncompleteStacks::of(profile, selection);
+    incomplete.map_or_else(
+        || Hidden::nothing(profile.functions.len()),
+        |incomplete| incomplete.by_function(),
+    )
+}
+
+/// The incomplete stacks of a selection.
+pub struct IncompleteStacks<'a> {
+    profile: &'a Profile,
+    weights: PathWeights,
+    holes: Holes,
+    reach: Reach,
+    stacks: StacksByClasses,
+}
+
+impl<'a> IncompleteStacks<'a> {
+    /// Returns them with what may be in their holes; `None` if there are none.
+    pub fn of(profile: &'a Profile, selection: &Selection) -> Option<IncompleteStacks<'a>> {
+        if !is_any(profile) {
+            return None;
+        }
+        let weights = PathWeights::of(profile, selection);
+        let holes = Holes::of(profile, &weights);
+        if holes.is_empty() {
+            return None;
+        }
+        let reach = Reach::of(profile, &holes);
+        let stacks = StacksByClasses::of(profile, &weights, |path| {
+            holes.at(path).map_or(0, |hole| reach.class(hole))
+        });
+        Some(IncompleteStacks {
+            profile,
+            weights,
+            holes,
+            reach,
+            stacks,
+        })
     }
-    let weights = PathWeights::of(profile, selection);
-    let holes = Holes::of(profile, &weights);
-    for (hole, cut) in holes.iter() {
-        if hole.outer.is_none() {
-            hidden.cut_at[hole.inner] = cut;
+
+    /// What they hide of each function.
+    pub fn by_function(&self) -> Hidden {
+        let (profile, reach) = (self.profile, &self.reach);
+        let mut hidden = Hidden::nothing(profile.functions.len());
+        for (hole, cut) in self.holes.iter() {
+            if hole.outer.is_none() {
+                hidden.cut_at[hole.inner] = cut;
+            }
         }
+        let mut certain: IdVec<FunctionId, u64> = IdVec::filled(0, profile.functions.len());
+        let (mut of_possible, mut of_certain) = (self.stacks.sums(), self.stacks.sums());
+        for id in hidden.at_most.ids() {
+            if !profile.is_no_code(id) {
+                hidden.at_most[id].weight = of_possible.with_any_of(reach.possible(id));
+                certain[id] = of_certain.with_any_of(reach.certain(id));
+            }
+        }
+        // What the known part of a stack shows is in the total already.
+        self.for_each_shown(Some, |function, new, weight| {
+            if new.any_of(u64::MAX) {
+                hidden.shown[function] += weight;
+            }
+            if new.any_of(reach.possible(function)) {
+                let at_most = &mut hidden.at_most[function].weight;
+                *at_most = at_most.saturating_sub(weight);
+            }
+            if new.any_of(reach.certain(function)) {
+                certain[function] = certain[function].saturating_sub(weight);
+            }
+        });
+        let are_functions = !profile.rows.replaces_functions();
+        for id in certain.ids() {
+            if hidden.at_most[id].weight > certain[id] || !are_functions {
+                hidden.at_most[id].unknown = if are_functions {
+                    Some(reach.reason(id))
+                } else {
+                    // A calls B and B calls C, but that need not be one function of B.
+                    (hidden.at_most[id].weight > 0).then_some(Unknown::Rows)
+                };
+            }
+        }
+        hidden
     }
-    if holes.is_empty() {
-        return hidden;
+
+    /// For each of these cycles, which share no function, the weight of the samples that may have had a
+    /// member in a hole of their stack, and show none.
+    pub fn by_cycle<'c>(&self, cycles: impl Iterator<Item = &'c [FunctionId]>) -> Vec<AtMost> {
+        let mut sums = self.stacks.sums();
+        // Cycles are known by their first members.
+        let mut cycle_of = IdVec::filled(None, self.profile.functions.len());
+        let mut numbers: FxHashMap<FunctionId, usize> = FxHashMap::default();
+        let mut may_hide: Vec<u64> = Vec::new();
+        let at_most = cycles.map(|members| {
+            let (mut possible, mut certain) = (0, 0);
+            for &member in members {
+                cycle_of[member] = members.first().copied();
+                possible |= self.reach.possible(member);
+                certain |= self.reach.certain(member);
+            }
+            if let Some(&first) = members.first() {
+                numbers.insert(first, may_hide.len());
+            }
+            may_hide.push(possible);
+            let reason = members.first().map(|&first| self.reach.reason(first));
+            AtMost {
+                weight: sums.with_any_of(possible),
+                unknown: reason.filter(|_| possible != certain),
+            }
+        });
+        let mut at_most: Vec<AtMost> = at_most.collect();
+        self.for_each_shown(
+            |function| cycle_of[function],
+            |first, new, weight| {
+                let number = numbers[&first];
+                if new.any_of(may_hide[number]) {
+                    let at_most = &mut at_most[number].weight;
+                    *at_most = at_most.saturating_sub(weight);
+                }
+            },
+        );
+        at_most
     }
-    let reach = Reach::of(profile, &holes);
-    let stacks = StacksByClasses::of(profile, &weights, |path| {
-        holes.at(path).map_or(0, |hole| reach.class(hole))
-    });
-    let mut certain: IdVec<FunctionId, u64> = IdVec::filled(0, profile.functions.len());
-    let (mut of_possible, mut of_certain) = (stacks.sums(), stacks.sums());
-    for id in hidden.at_most.ids() {
-        if !profile.is_no_code(id) {
-            hidden.at_most[id].weight = of_possible.with_any_of(reach.possible(id));
-            certain[id] = of_certain.with_any_of(reach.certain(id));
-        }
-    }
-    // What the known part of a stack shows is in the total already.
-    for_each_shown(profile, &weights, &stacks, |function, new, weight| {
-        if new.any_of(u64::MAX) {
-            hidden.shown[function] += weight;
-        }
-        if new.any_of(reach.possible(function)) {
-            let at_most = &mut hidden.at_most[function].weight;
-            *at_most = at_most.saturating_sub(weight);
-        }
-        if new.any_of(reach.certain(function)) {
-            certain[function] = certain[function].saturating_sub(weight);
-        }
-    });
-    let are_functions = !profile.rows.replaces_functions();
-    for id in certain.ids() {
-        if hidden.at_most[id].weight > certain[id] || !are_functions {
-            hidden.at_most[id].unknown = if are_functions {
-                Some(reach.reason(id))
-            } else {
-                // A calls B and B calls C, but that need not be one function of B.
-                (hidden.at_most[id].weight > 0).then_some(Unknown::Rows)
+
+    /// Hands over, for each group of functions on incomplete stacks, the weights of these, as often as
+    /// they gain classes of holes on the way inwards. Groups are known by one of their functions.
+    fn for_each_shown(
+        &self,
+        group: impl Fn(FunctionId) -> Option<FunctionId>,
+        mut show: impl FnMut(FunctionId, NewClasses, u64),
+    ) {
+        let (profile, classes) = (self.profile, &self.stacks.classes);
+        let mut depth = IdVec::filled(0u32, profile.functions.len());
+        // The groups on the stack, each once.
+        let mut open: Vec<FunctionId> = Vec::new();
+        Links::new(profile, &self.weights).walk(&profile.paths, |step| {
+            let (Step::Enter(id) | Step::Leave(id)) = step;
+            let path = &profile.paths[id];
+            if profile.functions[path.function].is_cut_mark() || is_row(profile, path.function) {
+                return;
+            }
+            let Some(group) = group(path.function) else {
+                return;
             };
-        }
+            match step {
+                Step::Enter(_) => {
+                    let now = classes[id];
+                    let before = path.caller.map_or(0, |caller| classes[caller]);
+                    let weight = self.weights.total(id);
+                    if now != before {
+                        for &outer in &open {
+                            show(outer, NewClasses { before, now }, weight);
+                        }
+                    }
+                    if depth[group] == 0 {
+                        open.push(group);
+                        show(group, NewClasses { before: 0, now }, weight);
+                    }
+                    depth[group] += 1;
+                }
+                Step::Leave(_) => {
+                    depth[group] -= 1;
+                    if depth[group] == 0 {
+                        open.pop();
+                    }
+                }
+            }
+        });
     }
-    hidden
 }
 
 /// The most different sets of classes. From there on, a stack with a new set counts as one with holes of
@@ -263,50 +384,6 @@ impl NewClasses {
     fn any_of(self, classes: u64) -> bool {
         self.before & classes == 0 && self.now & classes != 0
     }
-}
-
-/// Hands over, for each function on incomplete stacks, the weights of these, as often as they gain
-/// classes of holes on the way inwards.
-fn for_each_shown(
-    profile: &Profile,
-    weights: &PathWeights,
-    stacks: &StacksByClasses,
-    mut show: impl FnMut(FunctionId, NewClasses, u64),
-) {
-    let mut depth = IdVec::filled(0u32, profile.functions.len());
-    // The functions on the stack, each once.
-    let mut open: Vec<FunctionId> = Vec::new();
-    Links::new(profile, weights).walk(&profile.paths, |step| {
-        let (Step::Enter(id) | Step::Leave(id)) = step;
-        let path = &profile.paths[id];
-        let function = path.function;
-        if profile.functions[function].is_cut_mark() || is_row(profile, function) {
-            return;
-        }
-        match step {
-            Step::Enter(_) => {
-                let now = stacks.classes[id];
-                let before = path.caller.map_or(0, |caller| stacks.classes[caller]);
-                let weight = weights.total(id);
-                if now != before {
-                    for &outer in &open {
-                        show(outer, NewClasses { before, now }, weight);
-                    }
-                }
-                if depth[function] == 0 {
-                    open.push(function);
-                    show(function, NewClasses { before: 0, now }, weight);
-                }
-                depth[function] += 1;
-            }
-            Step::Leave(_) => {
-                depth[function] -= 1;
-                if depth[function] == 0 {
-                    open.pop();
-                }
-            }
-        }
-    });
 }
 
 /// Whether a function is what whole samples are grouped by, such as a thread.

@@ -155,6 +155,8 @@ impl<'a> Frames<'a> {
             inferred: frame.inferred,
             across_gap: of.across_gap,
             may_lack_inlined: of.may_lack_inlined,
+            // They are functions, not rows.
+            candidates: None,
         };
         if let Some(id) = outside.filter(|_| self.kind.merges_calls()) {
             let around = self.paths.rows()[id];

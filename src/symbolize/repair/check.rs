@@ -30,8 +30,9 @@ pub(super) enum Verdict {
     Unknown,
     /// The caller calls another function there, and these were between the two for certain.
     Missing(Vec<Missing>),
-    /// The caller calls another function there, and more than one thing may have been between.
-    Ambiguous,
+    /// The caller calls another function there, and more than one thing may have been between: these
+    /// functions, or, if `None`, others too.
+    Ambiguous(Option<Rc<[Missing]>>),
     /// The caller calls another function there, or nothing at all.
     Contradicted,
     /// A frame pointer led to an address to which no call returns: the frame outside is none, unless
@@ -146,7 +147,9 @@ impl<'h> Checks<'h> {
         if self.trace.frames[inner].caller_by == CallerBy::Rules {
             match self.likely_call(outer, next) {
                 LikelyCall::OfNext => return Verdict::Verified,
-                LikelyCall::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
+                LikelyCall::Unknown if self.is_only_jumped_to(next) => {
+                    return self.called_unknown(next, at, has_frame);
+                }
                 LikelyCall::Unknown => return Verdict::Unknown,
                 LikelyCall::Other => {}
             }
@@ -159,10 +162,14 @@ impl<'h> Checks<'h> {
             ),
             // Whatever was called there keeps the frame that the chain went through, and the next
             // function has none: it is not what was called.
-            Site::Unknown | Site::Interrupted if self.lost_its_caller(inner, next.image, at) => {
-                return Verdict::Ambiguous;
+            Site::Interrupted if self.lost_its_caller(inner, next.image, at) => {
+                return Verdict::Ambiguous(None);
             }
-            Site::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
+            Site::Unknown
+                if self.lost_its_caller(inner, next.image, at) || self.is_only_jumped_to(next) =>
+            {
+                return self.called_unknown(next, at, has_frame);
+            }
             Site::Unknown | Site::Interrupted => return Verdict::Unknown,
             // Another unwinder may show the runtime's call, too.
             Site::None if self.is_inserted_call(inner) => return Verdict::Unknown,
@@ -195,11 +202,8 @@ impl<'h> Checks<'h> {
             // Where the frame pointer holds something else, or other files may define what is called
             // by the name, the two frames need not belong together.
             let is_certain = name.is_none_or(|name| self.code.is_certain_import(&name));
-            let is_overwritten = has_frame == Some(false)
-                && self.frames.is_overwritten(next.image, at)
-                && !self.is_setting_up(next.image, at);
-            if is_overwritten || !is_certain {
-                found = Explanation::Several;
+            if self.is_overwritten(next.image, at, has_frame) || !is_certain {
+                found = Explanation::Several(None);
             }
         }
         match found {
@@ -209,14 +213,39 @@ impl<'h> Checks<'h> {
             // frame pointers never do, as it has not called.
             _ if self.is_interrupted(inner) => match self.trace.frames[inner].caller_by {
                 CallerBy::Rules => Verdict::Unknown,
-                CallerBy::FramePointer => Verdict::Ambiguous,
+                CallerBy::FramePointer => Verdict::Ambiguous(None),
             },
-            Explanation::Several => Verdict::Ambiguous,
+            Explanation::Several(candidates) => Verdict::Ambiguous(candidates),
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
             Explanation::None if matches!(self.site(outer), Site::Main) => Verdict::Unknown,
             Explanation::None => Verdict::Contradicted,
         }
+    }
+
+    /// What the code says of a function that is next on the stack, at this stated address, where something
+    /// was called that only a run can tell, but not that function.
+    fn called_unknown(&mut self, next: FunctionStart, at: u64, has_frame: Option<bool>) -> Verdict {
+        let Some(has_frame) = has_frame else {
+            return Verdict::Ambiguous(None);
+        };
+        let found =
+            self.explanations
+                .of_unknown_call(next, !has_frame, &mut self.code, &mut self.frames);
+        match found {
+            _ if self.is_overwritten(next.image, at, Some(has_frame)) => Verdict::Ambiguous(None),
+            Explanation::One(missing) => Verdict::Missing(missing),
+            Explanation::Several(candidates) => Verdict::Ambiguous(candidates),
+            Explanation::None => Verdict::Ambiguous(None),
+        }
+    }
+
+    /// Whether the frame pointer holds something else than a frame at this stated address, in a
+    /// function without one of its own.
+    fn is_overwritten(&mut self, image: ImageId, at: u64, has_frame: Option<bool>) -> bool {
+        has_frame == Some(false)
+            && self.frames.is_overwritten(image, at)
+            && !self.is_setting_up(image, at)
     }
 
     /// Whether the function of a frame goes on to run on another stack than that of its caller.
@@ -440,7 +469,7 @@ impl<'h> Checks<'h> {
                 Verdict::Verified => calls.verified += 1,
                 Verdict::Unknown => calls.unchecked += 1,
                 Verdict::Missing(_) => calls.lacking += 1,
-                Verdict::Ambiguous => calls.ambiguous += 1,
+                Verdict::Ambiguous(_) => calls.ambiguous += 1,
                 Verdict::Contradicted => calls.contradicted += 1,
             }
         }

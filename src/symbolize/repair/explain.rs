@@ -17,6 +17,10 @@
 //! which the next function is reached. So a function that jumps through a pointer may have made way
 //! for any function whose address is taken, and nothing is put in; but calls through pointers never
 //! change who the owner is.
+//!
+//! Where something unknown was called, functions are put in from the [only one](unknown_callers::only_entry)
+//! on that every way to the next function comes through. Where several ways are left, the functions on
+//! them are noted: they are all that may be missing.
 
 use std::rc::Rc;
 
@@ -29,7 +33,7 @@ use super::function_exits::FunctionStart;
 use super::unknown_callers::{self, Entries};
 
 /// A function that is missing, and how it was left.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Missing {
     pub(super) function: FunctionStart,
     /// The stated addresses behind the calls or jumps that may have left it; empty if it may have
@@ -42,8 +46,8 @@ pub(super) struct Missing {
 pub(super) enum Explanation {
     /// These functions are missing, outermost first.
     One(Vec<Missing>),
-    /// There are several possibilities, or too many to look at.
-    Several,
+    /// There are several possibilities, of which these functions are; `None` if there may be others.
+    Several(Option<Rc<[Missing]>>),
     /// Nothing in the code does.
     None,
 }
@@ -54,9 +58,47 @@ impl Explanation {
         match (self, other) {
             (Explanation::None, other) => other.clone(),
             (this, Explanation::None) => this,
-            _ => Explanation::Several,
+            (this, other) => {
+                let both = this.candidates().zip(other.candidates());
+                Explanation::Several(both.map(|(these, others)| {
+                    let others = others.iter().filter(|other| !these.contains(other));
+                    these.iter().chain(others).cloned().collect()
+                }))
+            }
         }
     }
+
+    /// The functions that may be missing; `None` if there may be others.
+    fn candidates(&self) -> Option<&[Missing]> {
+        match self {
+            Explanation::One(missing) => Some(missing),
+            Explanation::Several(candidates) => candidates.as_deref(),
+            Explanation::None => Some(&[]),
+        }
+    }
+}
+
+/// The places at which functions are left that may be missing are not looked at if there are more.
+const PLACES: usize = 256;
+
+/// These functions, left anywhere; by jumps only, or by calls as well. `None` if that is not known.
+fn left_anywhere(
+    functions: impl Iterator<Item = FunctionStart>,
+    by_calls_too: bool,
+    code: &mut CodeReader,
+) -> Option<Rc<[Missing]>> {
+    let mut places = 0;
+    let missing = functions.map(|function| {
+        let read = code.function(function).filter(|read| read.is_complete)?;
+        let ways_out = read.ways_out.iter();
+        let left_by = ways_out.filter(|out| by_calls_too || !out.is_call);
+        let left_at: Rc<[u64]> = left_by
+            .flat_map(|out| out.sites.iter().map(|site| site.end))
+            .collect();
+        places += left_at.len();
+        (places <= PLACES).then_some(Missing { function, left_at })
+    });
+    missing.collect()
 }
 
 /// What is asked.
@@ -76,6 +118,8 @@ pub(super) struct Explanations {
     finder: Finder,
     /// What leads to functions from somewhere unknown, by whether the owner is missing.
     entries: FxHashMap<(FunctionStart, bool), Entries>,
+    only_entries: FxHashMap<(FunctionStart, bool), Option<FunctionStart>>,
+    candidates: FxHashMap<(FunctionStart, bool), Option<Rc<[Missing]>>>,
 }
 
 impl Explanations {
@@ -84,6 +128,8 @@ impl Explanations {
             known: FxHashMap::default(),
             finder: Finder::new(),
             entries: FxHashMap::default(),
+            only_entries: FxHashMap::default(),
+            candidates: FxHashMap::default(),
         }
     }
 
@@ -112,6 +158,54 @@ impl Explanations {
         *entries.or_insert_with(|| unknown_callers::entries(next, false, code, frames))
     }
 
+    /// What explains a stack on which something unknown was called, but not `next`: what every way into
+    /// that function goes through.
+    pub(super) fn of_unknown_call<'h>(
+        &mut self,
+        next: FunctionStart,
+        is_caller_missing: bool,
+        code: &mut CodeReader<'h>,
+        frames: &mut Frames<'h>,
+    ) -> Explanation {
+        let entry = self.only_entries.entry((next, is_caller_missing));
+        let entry = *entry
+            .or_insert_with(|| unknown_callers::only_entry(next, is_caller_missing, code, frames));
+        let Some(called) = entry else {
+            return Explanation::Several(self.candidates(next, is_caller_missing, code, frames));
+        };
+        let question = Question {
+            called,
+            next,
+            is_caller_missing: Some(is_caller_missing),
+        };
+        match self.of(question, code, frames) {
+            Explanation::None => Explanation::Several(None),
+            found => found,
+        }
+    }
+
+    /// The functions that may have been between something unknown that was called and `next`; `None` if
+    /// there may be others. What was called and has made way for one of these by a jump through a
+    /// pointer is not counted.
+    fn candidates<'h>(
+        &mut self,
+        next: FunctionStart,
+        is_caller_missing: bool,
+        code: &mut CodeReader<'h>,
+        frames: &mut Frames<'h>,
+    ) -> Option<Rc<[Missing]>> {
+        let known = self.candidates.get(&(next, is_caller_missing));
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let leading = unknown_callers::leading_to(next, is_caller_missing, code, frames);
+        let found =
+            leading.and_then(|leading| left_anywhere(leading.into_iter(), is_caller_missing, code));
+        self.candidates
+            .insert((next, is_caller_missing), found.clone());
+        found
+    }
+
     fn find<'h>(
         &mut self,
         question: Question,
@@ -124,7 +218,7 @@ impl Explanations {
             .finder
             .ways(question.called, by_jumps_only, code, frames);
         let Some(ways) = ways else {
-            return Explanation::Several;
+            return Explanation::Several(None);
         };
         let cases = [false, true]
             .into_iter()
@@ -346,22 +440,46 @@ impl Case<'_, '_> {
         Some(missing)
     }
 
+    /// Several possibilities: the functions on the ways.
+    fn several(&mut self, graph: &Graph) -> Explanation {
+        let goes_anywhere =
+            [false, true].map(|is_behind| graph.is_on_way[self.anywhere(is_behind)]);
+        if goes_anywhere.contains(&true) {
+            return Explanation::Several(None);
+        }
+        // A signal may have arrived in any that had no owner outside of it.
+        let may_be_signal = self.is_owner_missing && self.entries().any_behind_owner();
+        let nodes = self.ways.nodes.iter().enumerate();
+        let mut functions: Vec<FunctionStart> = nodes
+            .filter(|(index, node)| graph.is_on_way[*index] || may_be_signal && !node.is_behind)
+            .map(|(_, node)| node.function)
+            .collect();
+        functions.sort_unstable();
+        functions.dedup();
+        let by_calls_too = self.is_owner_missing;
+        Explanation::Several(left_anywhere(
+            functions.into_iter(),
+            by_calls_too,
+            self.code,
+        ))
+    }
+
     /// The owner's frame is there: only functions that made way are missing.
     fn by_jumps(&mut self, graph: &Graph) -> Explanation {
         let anywhere = self.anywhere(false);
         if graph.is_on_way[anywhere] && self.entries().owner {
-            return Explanation::Several;
+            return self.several(graph);
         }
         let chain = self.chain(graph, 0, self.goal(), |_| true);
         let missing = chain.and_then(|chain| self.missing(graph, &chain));
-        missing.map_or(Explanation::Several, Explanation::One)
+        missing.map_or_else(|| self.several(graph), Explanation::One)
     }
 
     /// The owner is missing, with those that made way for it and those that it called.
     fn behind_an_owner(&mut self, graph: &Graph) -> Explanation {
         let (goal, anywhere) = (self.goal(), self.anywhere(true));
         if graph.is_on_way[self.anywhere(false)] {
-            return Explanation::Several;
+            return self.several(graph);
         }
         let nodes = &self.ways.nodes;
         let is_behind = |index: usize| nodes.get(index).is_none_or(|node| node.is_behind);
@@ -384,10 +502,10 @@ impl Case<'_, '_> {
             }
         }
         let &[owner] = owners.as_slice() else {
-            return Explanation::Several;
+            return self.several(graph);
         };
         let Some(first) = self.chain(graph, 0, owner, |index| !is_behind(index)) else {
-            return Explanation::Several;
+            return self.several(graph);
         };
         if let Some(second) = self.chain(graph, owner, goal, is_behind) {
             // Another function behind the owner is certain only if no signal leads to the next one.
@@ -397,13 +515,13 @@ impl Case<'_, '_> {
                 let chain: Vec<usize> =
                     first.iter().chain(second.iter().skip(1)).copied().collect();
                 let missing = self.missing(graph, &chain).filter(|_| !is_open);
-                return missing.map_or(Explanation::Several, Explanation::One);
+                return missing.map_or_else(|| self.several(graph), Explanation::One);
             }
         }
         // Whatever the owner called, it was on the stack.
         let calls_next = graph.steps(owner, goal).any(|step| step.is_call);
         match nodes.get(owner).filter(|_| owner == 0 && calls_next) {
-            None => Explanation::Several,
+            None => self.several(graph),
             Some(node) => Explanation::One(vec![Missing {
                 function: node.function,
                 left_at: [].into(),

@@ -28,6 +28,9 @@ pub(in crate::symbolize) struct Checked {
     /// For each path whether its innermost frame was called by another than the one outside of it:
     /// frames are missing there that could not be restored.
     pub(in crate::symbolize) across_gap: IdVec<AddressPathId, bool>,
+    /// Where the functions that may be missing outside of a path's innermost frame were left; none of
+    /// paths of which others may be missing too.
+    pub(super) candidates: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// The calls or jumps that may have left a restored function, where there are several.
     pub(super) left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// What became of each path of the trace.
@@ -63,6 +66,7 @@ impl Checked {
             paths: trace.paths.clone(),
             inferred: IdVec::filled(false, trace.paths.len()),
             across_gap: IdVec::filled(false, trace.paths.len()),
+            candidates: FxHashMap::default(),
             left_at: FxHashMap::default(),
             now: trace.paths.ids().collect::<Vec<_>>().into(),
             quality: Quality::default(),
@@ -74,6 +78,12 @@ impl Checked {
     /// there are several: what is inlined at all of them was on the stack.
     pub(in crate::symbolize) fn places_of(&self, path: AddressPathId) -> &[FrameId] {
         self.left_at.get(&path).map_or(&[], |places| places)
+    }
+
+    /// Returns the places of which some are missing outside of the innermost frame of a path, if it is
+    /// across a gap; `None` if there may be others.
+    pub(in crate::symbolize) fn candidates(&self, path: AddressPathId) -> Option<&[FrameId]> {
+        self.candidates.get(&path).map(|places| &**places)
     }
 
     /// Whether it is known where in its function a frame is: of one that was put in it need not be.
@@ -113,6 +123,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         },
         put_in: FxHashMap::default(),
         new_frames: FxHashMap::default(),
+        candidates: FxHashMap::default(),
         marks: FxHashMap::default(),
     };
     let mut is_any_cut = false;
@@ -177,6 +188,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             here |= said::ROOTED;
         }
         let mut across_gap = false;
+        let mut candidates = None;
         let mut both = outer.into_iter().chain([path.frame]);
         let is_within_user = both.all(|frame| is_of_user(trace, frame));
         if let Some(verdict) = verdict.filter(|_| !is_astray) {
@@ -187,25 +199,34 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 Verdict::Verified => said::CHECKED,
                 Verdict::Unknown => said::UNKNOWN,
                 Verdict::Missing(_) => said::MISSING,
-                Verdict::Ambiguous => said::AMBIGUOUS,
+                Verdict::Ambiguous(_) => said::AMBIGUOUS,
                 Verdict::Contradicted | Verdict::Astray => said::CONTRADICTED,
             };
             across_gap = matches!(
                 &verdict,
-                Verdict::Ambiguous | Verdict::Contradicted | Verdict::Astray
+                Verdict::Ambiguous(_) | Verdict::Contradicted | Verdict::Astray
             );
-            if let Verdict::Missing(missing) = verdict {
-                for missing in missing {
-                    let put_in = making.put_in(caller, missing, checks);
-                    across_gap |= put_in.is_none();
-                    caller = put_in.or(caller);
+            match verdict {
+                Verdict::Missing(missing) => {
+                    for missing in missing {
+                        let put_in = making.put_in(caller, missing, checks);
+                        across_gap |= put_in.is_none();
+                        caller = put_in.or(caller);
+                    }
                 }
+                Verdict::Ambiguous(Some(missing)) => {
+                    candidates = making.candidates(&missing, checks);
+                }
+                _ => {}
             }
         }
         said.push(here);
         let frame = path.frame;
         let id = making.push(AddressPath { caller, frame }, false);
         making.checked.across_gap[id] = across_gap;
+        if let Some(candidates) = candidates {
+            making.checked.candidates.insert(id, candidates);
+        }
         making.checked.now.push(id);
     }
     let Checked {
@@ -293,6 +314,8 @@ struct Making {
     checked: Checked,
     put_in: FxHashMap<(AddressPath, Rc<[FrameId]>), AddressPathId>,
     new_frames: FxHashMap<FrameAddress, FrameId>,
+    /// The frames of functions of which some are missing, where they are known to be in the file.
+    candidates: FxHashMap<Rc<[Missing]>, Option<Rc<[FrameId]>>>,
     /// The marks that were put in, by what they say.
     marks: FxHashMap<CaveatKind, AddressPathId>,
 }
@@ -326,6 +349,34 @@ impl Making {
         self.checked.paths.push(path)
     }
 
+    /// The places at which functions that may be missing were left; `None` where their code is nowhere in
+    /// the file.
+    fn candidates(
+        &mut self,
+        missing: &Rc<[Missing]>,
+        checks: &mut Checks,
+    ) -> Option<Rc<[FrameId]>> {
+        if let Some(known) = self.candidates.get(missing) {
+            return known.clone();
+        }
+        let left_at = missing.iter().flat_map(|missing| {
+            let image = missing.function.image;
+            missing.left_at.iter().map(move |&end| (image, end))
+        });
+        let frames = left_at
+            .map(|(image, end)| self.left_at(image, end, checks))
+            .collect::<Option<Rc<[FrameId]>>>();
+        self.candidates.insert(missing.clone(), frames.clone());
+        frames
+    }
+
+    /// The frame of a missing function that was left by what is before this stated address.
+    fn left_at(&mut self, image: ImageId, end: u64, checks: &mut Checks) -> Option<FrameId> {
+        let last = checks.offset(image, end.checked_sub(1)?)?;
+        let address = CodeAddress::Return(last.0.checked_add(1)?);
+        Some(self.frame(missing_frame(image, address)))
+    }
+
     /// The path of a missing function under `caller`; `None` where its code is nowhere in the file.
     fn put_in(
         &mut self,
@@ -337,11 +388,7 @@ impl Making {
         let is_few = missing.left_at.len() < PLACES;
         let left_at = missing.left_at.iter().filter(|_| is_few);
         let places: Option<Rc<[FrameId]>> = left_at
-            .map(|end| {
-                let last = checks.offset(image, end.checked_sub(1)?)?;
-                let address = CodeAddress::Return(last.0.checked_add(1)?);
-                Some(self.frame(missing_frame(image, address)))
-            })
+            .map(|&end| self.left_at(image, end, checks))
             .collect();
         let places = places?;
         let frame = match *places {

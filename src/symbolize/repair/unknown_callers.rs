@@ -18,6 +18,7 @@ use super::callers::Callers;
 use super::code::CodeReader;
 use super::frames::Frames;
 use super::function_exits::FunctionStart;
+use crate::trace::ImageId;
 
 /// Which functions, entered from somewhere unknown, lead to the function that is next on the stack
 /// and leave no frame in between but the owner's.
@@ -46,6 +47,100 @@ impl Entries {
 
 /// More functions are not looked at.
 const FUNCTIONS: usize = 256;
+
+/// The function that every way into `next` from somewhere unknown enters first or goes through next,
+/// the outermost one; `None` if `next` itself may be entered, or several others lead to it.
+/// `is_owner_missing` as for [`entries`].
+pub(super) fn only_entry(
+    next: FunctionStart,
+    is_owner_missing: bool,
+    code: &mut CodeReader,
+    frames: &mut Frames,
+) -> Option<FunctionStart> {
+    let image = next.image;
+    let callers = code.callers(image)?;
+    callers.functions.binary_search(&next.start).ok()?;
+    let mut at = (next.start, is_owner_missing);
+    let mut seen = vec![at];
+    while !callers.may_be_entered(at.0) {
+        let mut before = Vec::new();
+        for (caller, call) in callers.of_function(at.0) {
+            let ways = ways_before(at.1, call, image, frames);
+            before.extend(ways.into_iter().flatten().map(|way| (caller, way)));
+        }
+        before.retain(|before| *before != at);
+        before.dedup();
+        let &[only] = before.as_slice() else {
+            return None;
+        };
+        // What goes round is entered in a way that is not seen.
+        if seen.contains(&only) || seen.len() > FUNCTIONS {
+            return None;
+        }
+        seen.push(only);
+        at = only;
+    }
+    // Entered behind the owner: any function that calls through a pointer can be that.
+    let (start, is_behind) = at;
+    let is_other = seen.len() > 1 && !is_behind;
+    is_other.then_some(FunctionStart { image, start })
+}
+
+/// The functions that may have been between something unknown and `next`; `None` if there may be
+/// others, or they are too many. `is_owner_missing` as for [`entries`].
+pub(super) fn leading_to(
+    next: FunctionStart,
+    is_owner_missing: bool,
+    code: &mut CodeReader,
+    frames: &mut Frames,
+) -> Option<Vec<FunctionStart>> {
+    let image = next.image;
+    let callers = code.callers(image)?;
+    callers.functions.binary_search(&next.start).ok()?;
+    let mut seen = vec![(next.start, is_owner_missing)];
+    let mut at = 0;
+    while let Some(&(start, is_behind)) = seen.get(at) {
+        // Any function that calls through a pointer may be the owner.
+        if is_behind && callers.may_be_entered(start) || seen.len() > FUNCTIONS {
+            return None;
+        }
+        at += 1;
+        for (caller, call) in callers.of_function(start) {
+            let ways = ways_before(is_behind, call, image, frames);
+            for way in ways.into_iter().flatten() {
+                if !seen.contains(&(caller, way)) {
+                    seen.push((caller, way));
+                }
+            }
+        }
+    }
+    let starts = seen.iter().skip(1).map(|&(start, _)| start);
+    let mut functions: Vec<_> = starts.map(|start| FunctionStart { image, start }).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    Some(functions)
+}
+
+/// Whether the frame pointer is that of a caller in what made this call, `None` for a jump, of a
+/// function of which that is known: both may be. Nothing if the call would have left a frame.
+fn ways_before(
+    is_behind: bool,
+    call: Option<u64>,
+    image: ImageId,
+    frames: &mut Frames,
+) -> [Option<bool>; 2] {
+    match call {
+        None => [Some(is_behind), None],
+        // Only behind the owner it matters whether there is a frame: the rules are not asked
+        // for every call of a file.
+        Some(_) if !is_behind => [None, None],
+        Some(call) => match frames.has_frame(image, call) {
+            Some(true) => [Some(false), None],
+            Some(false) => [Some(true), None],
+            None => [Some(true), Some(false)],
+        },
+    }
+}
 
 /// What leads to a function from somewhere unknown. `is_owner_missing`: whether the frame that the
 /// frame pointer points to there is that of a caller.
@@ -82,17 +177,7 @@ pub(super) fn entries(
         }
         at += 1;
         for (caller, call) in callers.of_function(start) {
-            let ways = match call {
-                None => [Some(is_behind), None],
-                // Only behind the owner it matters whether there is a frame: the rules are not asked
-                // for every call of a file.
-                Some(_) if !is_behind => [None, None],
-                Some(call) => match frames.has_frame(image, call) {
-                    Some(true) => [Some(false), None],
-                    Some(false) => [Some(true), None],
-                    None => [Some(true), Some(false)],
-                },
-            };
+            let ways = ways_before(is_behind, call, image, frames);
             for way in ways.into_iter().flatten() {
                 if known.insert((caller, way)) {
                     seen.push((caller, way));

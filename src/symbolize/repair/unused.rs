@@ -22,7 +22,8 @@ impl Checked {
         let mut frames = IdVec::filled(false, self.frames.len());
         for (id, path) in self.paths.enumerate().filter(|(id, _)| is_used[*id]) {
             frames[path.frame] = true;
-            for &place in self.places_of(id) {
+            let candidates = self.candidates(id).unwrap_or_default();
+            for &place in self.places_of(id).iter().chain(candidates) {
                 frames[place] = true;
             }
         }
@@ -63,13 +64,15 @@ impl Checked {
             inferred.push(self.inferred[id]);
             across_gap.push(self.across_gap[id]);
         }
-        let places = std::mem::take(&mut self.left_at).into_iter();
-        self.left_at = places
-            .filter_map(|(path, places)| {
-                let places = places.iter().filter_map(|&place| frames[place]);
-                Some((ids[path]?, places.collect()))
-            })
-            .collect();
+        for kept in [&mut self.left_at, &mut self.candidates] {
+            let places = std::mem::take(kept).into_iter();
+            *kept = places
+                .filter_map(|(path, places)| {
+                    let places = places.iter().filter_map(|&place| frames[place]);
+                    Some((ids[path]?, places.collect()))
+                })
+                .collect();
+        }
         // What leads to no sample is not asked for.
         let first = AddressPathId::new(0);
         let now = self.now.iter().map(|&id| ids[id].unwrap_or(first));

@@ -1,5 +1,5 @@
 //! Which functions can be in the holes of stacks: those that reach the function inside of the hole,
-//! and are reached from the one outside of it, if there is one.
+//! and are reached from the one outside of it, if there is one; or those of which it is known.
 //!
 //! ```text
 //!   main ─▶ parse ─▶ lex ─▶ fill ─(*hook)(…)─┐       certain: main, parse and lex reach fill
@@ -135,7 +135,15 @@ impl Reach {
         let mut outside: IdVec<Node, u64> = IdVec::filled(0, known.ways.len());
         // Nothing is known of what called outside of a cut.
         let mut anywhere = 0;
+        // Where the candidates are known, nothing else is to be found out.
+        let mut candidate: IdVec<FunctionId, u64> = IdVec::filled(0, profile.functions.len());
         for ((hole, _), &class) in holes.iter().zip(&classes) {
+            if let Some(candidates) = hole.candidates {
+                for &function in &profile.function_sets[candidates] {
+                    candidate[function] |= class;
+                }
+                continue;
+            }
             inside[hole.inner] |= class;
             match hole.outer {
                 Some(outer) => outside[Node::of(outer)] |= class,
@@ -157,6 +165,10 @@ impl Reach {
         let mut possibly_in = leads_to;
         for id in certainly_in.ids() {
             possibly_in[id] &= outside[Node::of(id)] | anywhere;
+        }
+        for (function, &classes) in candidate.enumerate() {
+            certainly_in[function] |= classes;
+            possibly_in[function] |= classes;
         }
         Reach {
             classes,
@@ -271,7 +283,7 @@ fn components(nodes: usize, calls: &[(Node, Node)]) -> Vec<Vec<Node>> {
 }
 
 /// The class of each hole, by its place. Holes between functions of the same components are one
-/// class: whatever can be in one of them can be in all.
+/// class: whatever can be in one of them can be in all. So are those with the same candidates.
 fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
     let mut component: IdVec<Node, usize> = IdVec::filled(0, nodes);
     for (number, members) in components.iter().enumerate() {
@@ -281,7 +293,10 @@ fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
     }
     let ends = |hole: Hole| {
         let of = |function| component[Node::of(function)];
-        (hole.outer.map(of), of(hole.inner))
+        match hole.candidates {
+            Some(candidates) => (None, None, Some(candidates)),
+            None => (hole.outer.map(of), Some(of(hole.inner)), None),
+        }
     };
     // The heaviest come first; of those that weigh the same, the first.
     let mut alike: FxHashMap<_, (u64, Reverse<usize>)> = FxHashMap::default();
