@@ -23,8 +23,11 @@
 
 use std::io::{self, Write};
 
+use rustc_hash::FxHashMap;
+
 use crate::analysis::call_stacks::{CallStacks, StackFrame, StackId};
 use crate::base::{Sampling, Unit, printable};
+use crate::profile::FunctionId;
 use crate::view::Subject;
 
 use super::naming::{MERGED, Naming, PRODUCER};
@@ -56,19 +59,24 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
     };
     let is_merged = subject.selection.sampling() == Sampling::Merged
         || subject.selection.samples() > MAX_RECORDS;
+    let line = |(function, is_inlined): (FunctionId, bool)| {
+        let module = match naming.module(function) {
+            _ if is_inlined => "inlined".into(),
+            Some(path) => printable(path),
+            None => "[unknown]".into(),
+        };
+        let address = subject.profile.functions[function].address.unwrap_or(0);
+        let name = naming.printable(function);
+        format!("\t{address:16x} {name} ({module})\n")
+    };
+    // Functions are on many stacks.
+    let mut lines: FxHashMap<(FunctionId, bool), String> = FxHashMap::default();
     let mut body = String::new();
     for sample in &stacks.samples {
         body.clear();
         for (_, frame) in stacks.outwards(sample.stack) {
-            let function = &subject.profile.functions[frame.function];
-            let module = match naming.module(frame.function) {
-                _ if frame.inlined => "inlined".into(),
-                Some(path) => printable(path),
-                None => "[unknown]".into(),
-            };
-            let address = function.address.unwrap_or(0);
-            let name = naming.printable(frame.function);
-            body.push_str(&format!("\t{address:16x} {name} ({module})\n"));
+            let key = (frame.function, frame.inlined);
+            body.push_str(lines.entry(key).or_insert_with(|| line(key)));
         }
         body.push('\n');
         let head = match naming.thread(sample.thread) {

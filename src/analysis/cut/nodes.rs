@@ -8,9 +8,11 @@
 //! ```
 //!
 //! A sample that passes a node has all functions on the way to it on its stack. So a node is passed
-//! by no more cut samples than show, or hide, each of these functions.
+//! by no more incomplete samples than show, or hide, each of these functions, and by no more samples
+//! in all than each of them may have.
 
 use super::{AtMost, Hidden};
+use crate::analysis::inclusive;
 use crate::analysis::tree::{CallTree, Node, NodeId};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Profile, Selection};
@@ -48,6 +50,7 @@ pub fn by_node(
     let mut bounds = Bounds {
         profile,
         hidden,
+        totals: &inclusive::by_function(profile, selection).total,
         total: selection.total(),
         roots,
         more: IdVec::filled(AtMost::default(), tree.nodes.len()),
@@ -78,6 +81,7 @@ struct Sum {
 struct Bounds<'a> {
     profile: &'a Profile,
     hidden: &'a Hidden,
+    totals: &'a IdVec<FunctionId, u64>,
     total: u64,
     roots: Roots,
     /// How much more than its weight a node may have.
@@ -107,7 +111,9 @@ impl Bounds<'_> {
                 unknown: None,
             },
         };
-        let more = own.weight.min(above.weight.saturating_sub(node.weight()));
+        let all = self.hidden.at_most[node.function].plus(self.totals[node.function]);
+        let room = above.weight.min(all.weight);
+        let more = own.weight.min(room.saturating_sub(node.weight()));
         self.more[id] = AtMost {
             weight: more,
             // One bound that is known is enough, and nothing more is known.
