@@ -33,8 +33,8 @@
 //!
 //! A true total is never outside of its range, with two exceptions. A signal handler can interrupt
 //! any function, and stacks with a hole inside of a handler do not count for what it interrupted. And
-//! a function that is called through a pointer, and ends in a jump through another one, leaves no
-//! trace.
+//! a function that a pointer leads to, and that makes way for one that pointers lead to as well,
+//! leaves no trace.
 //! Where code was only followed from the functions of samples, a function counts as one that is inlined
 //! nowhere if neither samples nor its unit's debug information show a copy.
 

@@ -14,7 +14,8 @@ use crate::trace::{CallerBy, FrameId, ImageId, ImageKind, Trace};
 use super::super::library::Library;
 use super::super::names::Names;
 use super::code::{AllTables, CodeReader};
-use super::explain::{Explanation, Explanations, Missing, Question};
+use super::explain::{Explanations, Question};
+use super::explanation::{Explanation, Missing};
 use super::frames::Frames;
 use super::function_exits::{FunctionStart, To};
 use crate::symbolize::name_source::NameSource;
@@ -30,14 +31,26 @@ pub(super) enum Verdict {
     Unknown,
     /// The caller calls another function there, and these were between the two for certain.
     Missing(Vec<Missing>),
-    /// The caller calls another function there, and more than one thing may have been between: these
-    /// functions, or, if `None`, others too.
-    Ambiguous(Option<Rc<[Missing]>>),
+    /// The caller calls another function there, and more than one thing may have been between.
+    Ambiguous {
+        /// These functions for certain, outermost first.
+        certain: Vec<Missing>,
+        /// Inside of them some of these; `None` if there may be others.
+        possible: Option<Rc<[Missing]>>,
+    },
     /// The caller calls another function there, or nothing at all.
     Contradicted,
     /// A frame pointer led to an address to which no call returns: the frame outside is none, unless
     /// others show that it is.
     Astray,
+}
+
+impl Verdict {
+    /// Anything may have been between.
+    const AMBIGUOUS: Verdict = Verdict::Ambiguous {
+        certain: Vec::new(),
+        possible: None,
+    };
 }
 
 /// What a call is by its bytes alone.
@@ -163,7 +176,7 @@ impl<'h> Checks<'h> {
             // Whatever was called there keeps the frame that the chain went through, and the next
             // function has none: it is not what was called.
             Site::Interrupted if self.lost_its_caller(inner, next.image, at) => {
-                return Verdict::Ambiguous(None);
+                return Verdict::AMBIGUOUS;
             }
             Site::Unknown
                 if self.lost_its_caller(inner, next.image, at) || self.is_only_jumped_to(next) =>
@@ -203,7 +216,7 @@ impl<'h> Checks<'h> {
             // by the name, the two frames need not belong together.
             let is_certain = name.is_none_or(|name| self.code.is_certain_import(&name));
             if self.is_overwritten(next.image, at, has_frame) || !is_certain {
-                found = Explanation::Several(None);
+                found = Explanation::several(None);
             }
         }
         match found {
@@ -213,9 +226,9 @@ impl<'h> Checks<'h> {
             // frame pointers never do, as it has not called.
             _ if self.is_interrupted(inner) => match self.trace.frames[inner].caller_by {
                 CallerBy::Rules => Verdict::Unknown,
-                CallerBy::FramePointer => Verdict::Ambiguous(None),
+                CallerBy::FramePointer => Verdict::AMBIGUOUS,
             },
-            Explanation::Several(candidates) => Verdict::Ambiguous(candidates),
+            Explanation::Several { certain, possible } => Verdict::Ambiguous { certain, possible },
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
             Explanation::None if matches!(self.site(outer), Site::Main) => Verdict::Unknown,
@@ -227,16 +240,16 @@ impl<'h> Checks<'h> {
     /// was called that only a run can tell, but not that function.
     fn called_unknown(&mut self, next: FunctionStart, at: u64, has_frame: Option<bool>) -> Verdict {
         let Some(has_frame) = has_frame else {
-            return Verdict::Ambiguous(None);
+            return Verdict::AMBIGUOUS;
         };
         let found =
             self.explanations
                 .of_unknown_call(next, !has_frame, &mut self.code, &mut self.frames);
         match found {
-            _ if self.is_overwritten(next.image, at, Some(has_frame)) => Verdict::Ambiguous(None),
+            _ if self.is_overwritten(next.image, at, Some(has_frame)) => Verdict::AMBIGUOUS,
             Explanation::One(missing) => Verdict::Missing(missing),
-            Explanation::Several(candidates) => Verdict::Ambiguous(candidates),
-            Explanation::None => Verdict::Ambiguous(None),
+            Explanation::Several { certain, possible } => Verdict::Ambiguous { certain, possible },
+            Explanation::None => Verdict::AMBIGUOUS,
         }
     }
 
@@ -469,7 +482,7 @@ impl<'h> Checks<'h> {
                 Verdict::Verified => calls.verified += 1,
                 Verdict::Unknown => calls.unchecked += 1,
                 Verdict::Missing(_) => calls.lacking += 1,
-                Verdict::Ambiguous(_) => calls.ambiguous += 1,
+                Verdict::Ambiguous { .. } => calls.ambiguous += 1,
                 Verdict::Contradicted => calls.contradicted += 1,
             }
         }

@@ -18,10 +18,12 @@
 //! Where nothing or more than one thing explains a stack it stays as it is, and is counted.
 
 mod callers;
+mod case;
 mod check;
 mod code;
 mod control_flow;
 mod explain;
+mod explanation;
 mod follow;
 mod frames;
 mod function_exits;

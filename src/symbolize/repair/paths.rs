@@ -12,7 +12,7 @@ use crate::trace::{
 };
 
 use super::check::{Checks, Verdict};
-use super::explain::Missing;
+use super::explanation::Missing;
 
 /// The stacks of a trace, checked.
 #[derive(Clone, Debug, Default)]
@@ -199,23 +199,21 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 Verdict::Verified => said::CHECKED,
                 Verdict::Unknown => said::UNKNOWN,
                 Verdict::Missing(_) => said::MISSING,
-                Verdict::Ambiguous(_) => said::AMBIGUOUS,
+                Verdict::Ambiguous { .. } => said::AMBIGUOUS,
                 Verdict::Contradicted | Verdict::Astray => said::CONTRADICTED,
             };
             across_gap = matches!(
                 &verdict,
-                Verdict::Ambiguous(_) | Verdict::Contradicted | Verdict::Astray
+                Verdict::Ambiguous { .. } | Verdict::Contradicted | Verdict::Astray
             );
             match verdict {
                 Verdict::Missing(missing) => {
-                    for missing in missing {
-                        let put_in = making.put_in(caller, missing, checks);
-                        across_gap |= put_in.is_none();
-                        caller = put_in.or(caller);
-                    }
+                    across_gap |= !making.put_in_all(&mut caller, missing, checks);
                 }
-                Verdict::Ambiguous(Some(missing)) => {
-                    candidates = making.candidates(&missing, checks);
+                Verdict::Ambiguous { certain, possible } => {
+                    let are_in = making.put_in_all(&mut caller, certain, checks);
+                    let possible = possible.filter(|_| are_in);
+                    candidates = possible.and_then(|these| making.candidates(&these, checks));
                 }
                 _ => {}
             }
@@ -375,6 +373,23 @@ impl Making {
         let last = checks.offset(image, end.checked_sub(1)?)?;
         let address = CodeAddress::Return(last.0.checked_add(1)?);
         Some(self.frame(missing_frame(image, address)))
+    }
+
+    /// Adds missing functions, outermost first, to the path of a caller. Returns whether the code of all
+    /// is in their files; others are left out.
+    fn put_in_all(
+        &mut self,
+        caller: &mut Option<AddressPathId>,
+        missing: Vec<Missing>,
+        checks: &mut Checks,
+    ) -> bool {
+        let mut are_in = true;
+        for missing in missing {
+            let put_in = self.put_in(*caller, missing, checks);
+            are_in &= put_in.is_some();
+            *caller = put_in.or(*caller);
+        }
+        are_in
     }
 
     /// The path of a missing function under `caller`; `None` where its code is nowhere in the file.
