@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use proftool::analysis::detail::pairs;
-use proftool::analysis::threads::timeline::{CallSum, Timeline};
+use proftool::analysis::threads::timeline::{Asked, CallSum, Timeline};
 use proftool::analysis::{inclusive, measured};
 use proftool::base::{Event, IdVec, WeightSum};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, Profile, Thread,
+    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, Profile, Slices, Thread,
     TimedSample,
 };
 use proptest::collection::vec;
@@ -43,7 +43,10 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
             })
         })
         .collect();
-    builder.slice(1000);
+    builder.slices(Slices {
+        length: 1000,
+        ..Slices::default()
+    });
     let mut timed = Vec::new();
     for one in taken {
         let (stack, weight, slice) = one;
@@ -58,6 +61,8 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
                 event,
                 thread,
                 path,
+                place: None,
+                line: None,
                 slice: *slice,
                 weight: u64::from(*weight),
                 count: 1,
@@ -101,7 +106,7 @@ proptest! {
         let ends: Vec<Option<u32>> = whole.paths.ids().map(|id| Some(id.index() as u32)).collect();
         let ends: IdVec<_, _> = ends.into();
         let rows = whole.select_times(event, &filter).unwrap();
-        let timeline = Timeline::of(&whole, &rows, &cycles, &ends);
+        let timeline = Timeline::of(&whole, &rows, &cycles, &Asked { ends: &ends, functions: &[] });
         prop_assert_eq!(timeline.bucket, 1000);
 
         let (first, last) = (range.0.min(range.1), range.0.max(range.1));
