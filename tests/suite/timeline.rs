@@ -12,7 +12,7 @@ use proftool::profile::{
     TimedSample,
 };
 use proptest::collection::vec;
-use proptest::prelude::{prop_assert_eq, proptest};
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
 /// A stack of functions, outermost first, the weight of its samples and their slice.
 type Taken = (Vec<u8>, u32, u32);
@@ -108,6 +108,22 @@ proptest! {
         let rows = whole.select_times(event, &filter).unwrap();
         let timeline = Timeline::of(&whole, &rows, &cycles, &Asked { ends: &ends, functions: &[] });
         prop_assert_eq!(timeline.bucket, 1000);
+
+        // In longer buckets there is the same weight.
+        let mut halved = timeline.clone();
+        halved.halve_buckets();
+        prop_assert_eq!(halved.bucket, 2000);
+        for (number, &weight) in halved.weights.iter().enumerate() {
+            let pair = timeline.weights.iter().skip(2 * number).take(2);
+            prop_assert_eq!(weight, pair.sum::<u64>());
+        }
+        let all = |timeline: &Timeline| {
+            let calls = timeline.of_calls.iter().map(|sum| sum.weight).sum::<u64>();
+            let functions = timeline.of_functions.iter().map(|sum| sum.total).sum::<u64>();
+            (calls, functions, timeline.ends.iter().map(|sum| sum.weight).sum::<u64>())
+        };
+        prop_assert_eq!(all(&halved), all(&timeline));
+        prop_assert!(halved.sums() <= timeline.sums());
 
         let (first, last) = (range.0.min(range.1), range.0.max(range.1));
         let in_range = |bucket: u32| (first..=last).contains(&bucket);

@@ -118,10 +118,11 @@ function cycleBox(event, listing, cycle, number, time) {
 /** Says which part of time the listing is about. */
 function timeNote(event, { part, calls }) {
   if (!part) return '';
-  return calls ? `The entry below, and those of cycles, are about the time ${brushRange(event)} s. Indexes and cycles are those of the whole time; numbers of samples are known for all of it only.` : NO_CALL_TIMES;
+  return calls ? `The entry below, and those of cycles, are about the time ${brushRange(event)} s. Indexes and cycles are those of the whole time; numbers of samples are known for all of it only.` : noCallTimes(event);
 }
 
-const NO_CALL_TIMES = 'A part of time is chosen in the overview. Callers and callees are those of the whole time: without call stacks, their weights are estimates.';
+/** Says why callers and callees are those of the whole time. */
+const noCallTimes = event => `A part of time is chosen in the overview. Callers and callees are those of the whole time: ${event.time.is_without_calls ? 'there are too many of them for this page to have them by time' : 'without call stacks, their weights are estimates'}.`;
 
 /** What is different in a part of time in which not all members of a cycle call each other. */
 function cycleNote(event, listing, number, calls) {

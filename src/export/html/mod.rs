@@ -10,7 +10,8 @@
 //!
 //! The page's Content-Security-Policy forbids all requests, and all scripts and styles but its own two,
 //! which it names by their hashes. Scripts pick, sort and draw; all weights are computed here. Trees,
-//! calls and times are columns of numbers, deflated, in base64.
+//! calls and times are columns of numbers, deflated, in base64; where they would take too much room, the
+//! lightest frames are left out, and time is divided into fewer parts.
 //!
 //! The document has the field `format`: `proftool-html/1`. What another version of the program makes of
 //! it may differ, so that programs should read `--format json` and not the page.
@@ -19,6 +20,7 @@ mod drawing;
 mod functions;
 mod graph;
 mod packed;
+mod room;
 mod source;
 mod time;
 mod tree;
@@ -49,8 +51,8 @@ use crate::view::table::{Cell, Role, Table};
 use self::drawing::Drawing;
 use self::functions::{FlatRows, Functions};
 use self::graph::Listing;
+use self::room::{Grown, Room};
 use self::source::{Source, Sources};
-use self::time::Time;
 use super::json;
 use super::naming::PRODUCER;
 use super::sentences::{self, Kind};
@@ -146,15 +148,13 @@ struct EventData<'a> {
     samples: u64,
     overview: Vec<Part>,
     flat: FlatRows,
-    trees: BTreeMap<&'static str, String>,
     pairs: String,
     graph: Listing,
     /// The same drawn, from few functions to many.
     drawings: Vec<Drawing>,
-    time: Option<Time>,
-    /// What ends in the nodes of the tree in which every call is a node, by time.
-    tree_times: Option<String>,
     sources: Vec<Source>,
+    #[serde(flatten)]
+    grown: Grown,
     commands: &'a BTreeMap<&'static str, Vec<String>>,
     part_commands: Option<&'a BTreeMap<&'static str, Vec<String>>>,
 }
@@ -230,11 +230,23 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
         rows.chain(event.graph.functions())
     });
     let functions = Functions::of(&first.subject, shown);
-    let events = document
-        .events
-        .iter()
-        .map(|event| event_data(event, &functions, advice))
-        .collect::<io::Result<_>>()?;
+    let place = |id| functions.place(id);
+    let mut asked = Vec::new();
+    let mut events = Vec::new();
+    for event in &document.events {
+        let (data, of_event) = event_data(event, &functions, advice)?;
+        events.push(data);
+        asked.push(of_event);
+    }
+    let mut room = Room::of_page(&(&functions, &events))?;
+    let count = events.len();
+    for (number, (event, data)) in document.events.iter().zip(&mut events).enumerate() {
+        let share = room.share(count - number);
+        let grown = room::fitted(event, &asked[number], &place, share)?;
+        room.take(&grown)?;
+        data.part_commands = grown.time.is_some().then_some(&event.part_commands);
+        data.grown = grown;
+    }
     let (name, version) = PRODUCER;
     let page = PageData {
         format: FORMAT,
@@ -246,35 +258,19 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
     json::value(out, &page)
 }
 
+/// The data of an event but for what grows with the recording, and the parts of functions that are asked for
+/// by time.
 fn event_data<'a>(
     event: &'a EventViews,
     functions: &Functions,
     advice: &dyn Advice,
-) -> io::Result<EventData<'a>> {
+) -> io::Result<(EventData<'a>, Vec<AskedFunction>)> {
     let selection = event.subject.selection;
     let kind = selection.event();
     let place = |id| functions.place(id);
     let mut sources = Sources::default();
     (event.sources)(&mut |within| sources.add(event, within, functions, advice));
-    let mut trees = BTreeMap::new();
-    let (mut time, mut tree_times) = (None, None);
-    for degree in Collapse::ALL {
-        let tree = (event.tree)(degree);
-        let kept = tree::kept(&tree);
-        trees.insert(degree.name(), tree::packed(&tree, kept.as_ref(), &place)?);
-        // Where nothing is collapsed, each sample that passes a node ends in it or under it.
-        if degree == Collapse::None {
-            let numbers = tree::numbers(&tree, kept.as_ref());
-            let Some(timeline) = (event.timeline)(&tree, &numbers, &sources.asked) else {
-                continue;
-            };
-            tree_times = Some(tree::times(&timeline.ends)?);
-            let profile = event.subject.profile;
-            time = Some(Time::of(profile, &timeline, event.graph, &place)?);
-        }
-    }
-    let part_commands = time.is_some().then_some(&event.part_commands);
-    Ok(EventData {
+    let data = EventData {
         name: printable(&kind.name),
         unit: printable(&kind.unit.to_string()).into_owned(),
         is_time: kind.unit == Unit::Nanoseconds,
@@ -283,16 +279,15 @@ fn event_data<'a>(
         samples: selection.samples(),
         overview: parts(&event.report.overview(&event.subject), &kind.unit, advice),
         flat: FlatRows::of(&event.subject, event.flat, functions),
-        trees,
         pairs: graph::pairs(event.pairs, &place)?,
         graph: Listing::of(event.graph, &place)?,
         drawings: drawing::drawings(event.graph, &place),
-        time,
-        tree_times,
         sources: sources.sources,
+        grown: Grown::default(),
         commands: &event.commands,
-        part_commands,
-    })
+        part_commands: None,
+    };
+    Ok((data, sources.asked))
 }
 
 /// Blocks, ready to be shown.

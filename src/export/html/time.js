@@ -75,6 +75,7 @@ async function showTime() {
 /** Says where the whole time is shown although a part of it is chosen. */
 function noteTime() {
   const isPart = page && timePart();
+  if (isPart) byId('callers-time').textContent = noCallTimes(current());
   for (const note of document.querySelectorAll('.whole-time')) note.hidden = !isPart || note.id === 'callers-time' && !!current().time.calls;
 }
 
@@ -88,7 +89,7 @@ function showBrush() {
   byId('time-all').hidden = !isPart;
   noteTime();
   byId('time-note').textContent = isPart
-    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. The table, the flame graph, the source${event.time.calls ? ', callers, callees and the call graph' : ' and the boxes of the call graph'} show this time; the figures above show the whole time. Names, marks, numbers of calls and cycles are those of the whole recording, and bounds on totals of cut stacks are known for all of it only.`
+    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. The table, ${event.tree_times ? 'the flame graph, ' : ''}the source${event.time.calls ? ', callers, callees and the call graph' : ' and the boxes of the call graph'} show this time; the figures above show the whole time. Names, marks, numbers of calls and cycles are those of the whole recording (a command about a part of it may know a function by another name), and bounds on totals of cut stacks are known for all of it only.`
     : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in all views.`;
   drawHeat();
 }

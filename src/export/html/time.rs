@@ -41,8 +41,10 @@ pub(super) struct Time {
     /// Places of functions, in the order in which they stand in the columns.
     functions: Vec<u64>,
     columns: String,
-    /// Columns of calls and cycles; none where weights of calls are estimates.
+    /// Columns of calls and cycles; none where weights of calls are estimates, or there is no room.
     calls: Option<String>,
+    /// Whether there is no room.
+    is_without_calls: bool,
     /// Columns of source lines and instructions.
     parts: String,
 }
@@ -97,8 +99,20 @@ impl Time {
             functions: of_function.map(|sums| place(sums[0].function)).collect(),
             columns: columns.finish()?,
             calls: calls.transpose()?,
+            is_without_calls: false,
             parts: parts(&timeline.of_parts)?,
         })
+    }
+
+    /// The number of bytes of the columns.
+    pub fn len(&self) -> usize {
+        let calls = self.calls.as_ref().map_or(0, String::len);
+        self.columns.len() + calls + self.parts.len()
+    }
+
+    /// Leaves calls and cycles out.
+    pub fn leave_out_calls(&mut self) {
+        self.is_without_calls = self.calls.take().is_some();
     }
 }
 

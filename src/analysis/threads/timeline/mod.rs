@@ -144,11 +144,7 @@ impl Timeline {
         while slices >> shift > BUCKETS {
             shift += 1;
         }
-        let mut sums = sums::of(profile, rows, shift, cycles, asked);
-        while sums.len() > SUMS && slices >> shift > 1 {
-            sums.halve_buckets();
-            shift += 1;
-        }
+        let sums = sums::of(profile, rows, shift, cycles, asked);
         let buckets = (slices >> shift) as usize + 1;
         let mut timeline = Timeline {
             bucket: timed.slices().length << shift,
@@ -174,25 +170,57 @@ impl Timeline {
         while timeline.weights.len() > 1 && timeline.weights.last() == Some(&0) {
             timeline.weights.pop();
         }
-        let buckets = timeline.weights.len();
-        let mut threads: Vec<(ThreadId, Vec<u64>)> = of_threads.into_iter().collect();
-        threads.iter_mut().for_each(|row| row.1.truncate(buckets));
-        threads.sort_by_key(|(id, weights)| (std::cmp::Reverse(weights.iter().sum::<u64>()), *id));
-        let others = threads.split_off(threads.len().min(THREADS));
-        let named = threads.into_iter().map(|(id, weights)| (Some(id), weights));
-        timeline.threads = named.collect();
-        if !others.is_empty() {
-            let mut together = vec![0; buckets];
-            for (_, weights) in others {
-                together
-                    .iter_mut()
-                    .zip(weights)
-                    .for_each(|(sum, it)| *sum += it);
-            }
-            timeline.threads.push((None, together));
+        timeline.threads = heaviest(of_threads, timeline.weights.len());
+        while timeline.sums() > SUMS && timeline.weights.len() > 1 {
+            timeline.halve_buckets();
         }
         timeline
     }
+
+    /// The number of sums.
+    pub fn sums(&self) -> usize {
+        let of_groups = self.of_functions.len() + self.of_cycles.len();
+        of_groups + self.of_calls.len() + self.ends.len() + self.of_parts.len()
+    }
+
+    /// Makes one bucket of two each.
+    pub fn halve_buckets(&mut self) {
+        fn pairs(weights: &mut Vec<u64>) {
+            *weights = weights.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+        self.bucket *= 2;
+        pairs(&mut self.weights);
+        self.threads.iter_mut().for_each(|row| pairs(&mut row.1));
+        sums::halve(&mut self.of_functions);
+        sums::halve(&mut self.of_calls);
+        sums::halve(&mut self.of_cycles);
+        sums::halve(&mut self.ends);
+        sums::halve(&mut self.of_parts);
+    }
+}
+
+/// The rows of the heaviest threads, and one of all others, each with this number of buckets.
+fn heaviest(
+    of_threads: FxHashMap<ThreadId, Vec<u64>>,
+    buckets: usize,
+) -> Vec<(Option<ThreadId>, Vec<u64>)> {
+    let mut threads: Vec<(ThreadId, Vec<u64>)> = of_threads.into_iter().collect();
+    threads.iter_mut().for_each(|row| row.1.truncate(buckets));
+    threads.sort_by_key(|(id, weights)| (std::cmp::Reverse(weights.iter().sum::<u64>()), *id));
+    let others = threads.split_off(threads.len().min(THREADS));
+    let named = threads.into_iter().map(|(id, weights)| (Some(id), weights));
+    let mut rows: Vec<_> = named.collect();
+    if !others.is_empty() {
+        let mut together = vec![0; buckets];
+        for (_, weights) in others {
+            together
+                .iter_mut()
+                .zip(weights)
+                .for_each(|(sum, it)| *sum += it);
+        }
+        rows.push((None, together));
+    }
+    rows
 }
 
 /// Which node of the tree in which every call is a node the samples of each path end in. Linear in

@@ -18,7 +18,7 @@ pub(super) struct Sums {
 }
 
 /// A sum of a bucket.
-trait Bucketed: Copy + PartialEq {
+pub(super) trait Bucketed: Copy + PartialEq {
     type Of: Ord;
     fn of(&self) -> Self::Of;
     fn bucket(&mut self) -> &mut u32;
@@ -59,25 +59,10 @@ fn add_up<S: Bucketed>(sums: &mut Vec<S>) {
     });
 }
 
-fn halve<S: Bucketed>(sums: &mut Vec<S>) {
+/// Makes one bucket of two each.
+pub(super) fn halve<S: Bucketed>(sums: &mut Vec<S>) {
     sums.iter_mut().for_each(|sum| *sum.bucket() /= 2);
     add_up(sums);
-}
-
-impl Sums {
-    pub fn len(&self) -> usize {
-        let of_groups = self.of_functions.len() + self.of_cycles.len();
-        of_groups + self.of_calls.len() + self.ends.len() + self.of_parts.len()
-    }
-
-    /// Makes one bucket of two each.
-    pub fn halve_buckets(&mut self) {
-        halve(&mut self.of_functions);
-        halve(&mut self.of_calls);
-        halve(&mut self.of_cycles);
-        halve(&mut self.ends);
-        halve(&mut self.of_parts);
-    }
 }
 
 /// What a path has in the bucket that is summed up.
