@@ -20,7 +20,7 @@ use super::{EventViews, OUTLINE, SCRIPTS, STYLE, WithoutTags, tree};
 /// How many bytes a page has, if it can be made that small.
 const PAGE: usize = 4_900_000;
 /// How much of the room the trees may take, in percent: the rest is for sums by time.
-const TREES: usize = 45;
+const TREES: usize = 30;
 /// How many nodes a tree keeps, and how many buckets time is divided into, whatever room there is.
 const FEW_NODES: usize = 5_000;
 const FEW_BUCKETS: usize = 16;
