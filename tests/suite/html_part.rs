@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::html::{data, json, proftool, unpacked};
-use super::html_time::random_recursion;
+use super::html::{data, flat_rows, json, proftool, unpacked};
+use super::html_time::{in_buckets, random_recursion};
 use super::support;
+use super::written::{CPU_CLOCK, Recording, Taken};
 
 /// A tree of a page, its nodes from 1 on; 0 stands for all roots.
 struct Tree {
@@ -212,4 +213,67 @@ fn a_page_of_a_part_of_time_has_a_time_line_of_that_part() {
     assert!(command.ends_with(" --time ") && command.matches("--time").count() == 1);
     let command = event["commands"]["tree-full"][0].as_str().unwrap();
     assert!(command.contains(&format!("--time {window}")), "{command}");
+}
+
+#[test]
+fn a_page_without_room_leaves_out_the_lightest_and_keeps_what_is_left_exact() {
+    // The names alone take more than a page should.
+    const FUNCTIONS: u64 = 20_000;
+    let directory = support::directory("html-room");
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    let start = |function: u64| 0xffff_ffff_8100_0000 + 0x1000 * function;
+    recording.process(7, "many");
+    for function in 0..FUNCTIONS {
+        let name = format!("f{function}_{}", "x".repeat(240));
+        recording.kernel_function(&name, start(function), 0x1000);
+    }
+    for number in 0..FUNCTIONS + 2000 {
+        // The first ones are taken twice.
+        let function = number % FUNCTIONS;
+        recording.sample(Taken {
+            task: 7,
+            time: 1_000_000_000 + number * 1_000_000,
+            kernel: &[start(function) + 0x10, start(function / 10) + 0x20],
+            ..Taken::default()
+        });
+    }
+    recording.write(&directory.join("perf.data"));
+    let page = proftool(&["export", "--to", "html", "perf.data"], &directory);
+    let data = data(&String::from_utf8(page).unwrap());
+    let event = &data["events"][0];
+    for degree in ["none", "direct", "conservative", "full"] {
+        let packed = unpacked(&event["trees"][degree]);
+        let (count, left) = (packed[0] as usize, packed[1] as usize);
+        let tree = json(&["tree", "--collapse", degree, "perf.data"], &directory);
+        let nodes = |text: &str| text.matches("\"level\":").count();
+        assert_eq!(count + left, nodes(&tree.to_string()), "{degree}");
+        assert!(0 < count && count <= 5000 && left > 0, "{degree}: {count}");
+        // What ends in nodes, what is left out under them, and the roots that are left out.
+        let column = |number: usize| &packed[3 + number * count..3 + (number + 1) * count];
+        let mut total = packed[2];
+        for node in 0..count {
+            if column(2)[node] & 1 == 0 {
+                total += column(3)[node] + column(5)[node];
+            }
+        }
+        assert_eq!(event["total"], total, "{degree}");
+    }
+    let time = &event["time"];
+    let buckets = unpacked(&time["columns"])[1];
+    assert!(buckets <= 16, "{buckets}");
+    assert_eq!(
+        (&time["calls"], &time["is_without_calls"]),
+        (&Value::Null, &true.into())
+    );
+    assert_eq!(event["tree_times"], Value::Null);
+    // The functions of a part of time are there still.
+    let length = time["bucket"].as_u64().unwrap();
+    let range = format!("{}..{}", seconds(length), seconds(3 * length));
+    let flat = json(&["flat", "--time", &range, "perf.data"], &directory);
+    let found = in_buckets(event, 1, 2);
+    let wanted = flat_rows(&flat);
+    assert_eq!(found.len(), wanted.len());
+    let sum = |sums: Vec<(u64, u64)>| sums.iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    let wanted = wanted.iter().map(|row| (row.2, row.3)).collect();
+    assert_eq!(sum(found.values().copied().collect()), sum(wanted));
 }

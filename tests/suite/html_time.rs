@@ -10,7 +10,7 @@ use super::support;
 use super::written::{CPU_CLOCK, Recording, Taken};
 
 /// What functions have in these buckets, by place: self weight and total.
-fn in_buckets(event: &Value, first: u64, last: u64) -> BTreeMap<u64, (u64, u64)> {
+pub(super) fn in_buckets(event: &Value, first: u64, last: u64) -> BTreeMap<u64, (u64, u64)> {
     let time = &event["time"];
     let packed = unpacked(&time["columns"]);
     let (unit, buckets) = (packed[0], packed[1] as usize);

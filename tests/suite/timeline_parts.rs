@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proftool::analysis::threads::timeline::{Asked, AskedFunction, Part, PartId, Timeline};
+use proftool::analysis::threads::timeline::{Asked, AskedFunction, Part, Timeline};
 use proftool::base::IdVec;
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
@@ -23,16 +23,12 @@ fn all_parts(profile: &Profile, end: u64) -> Vec<AskedFunction> {
         .chain(others)
         .chain((0..instructions.len()).map(Part::Instruction))
         .collect();
-    let functions = profile.functions.ids().enumerate();
-    functions
-        .map(|(number, function)| AskedFunction {
-            function,
-            parts: (parts.iter().enumerate())
-                .map(|(at, &part)| (part, PartId::new(number * parts.len() + at)))
-                .collect(),
-            instructions: instructions.clone(),
-        })
-        .collect()
+    let function = |function| AskedFunction {
+        function,
+        parts: parts.clone(),
+        instructions: instructions.clone(),
+    };
+    profile.functions.ids().map(function).collect()
 }
 
 proptest! {
@@ -65,11 +61,12 @@ proptest! {
         let inside: Vec<Taken> = inside.map(|(taken, _)| taken.clone()).collect();
         let part = build_timed(&inside, &vec![0; inside.len()]);
 
-        for asked in &functions {
+        for (number, asked) in functions.iter().enumerate() {
             let found = |part: Part| {
-                let id = asked.parts[&part];
+                let place = asked.parts.iter().position(|&it| it == part).unwrap();
+                let id = number * asked.parts.len() + place;
                 let sums = timeline.of_parts.iter();
-                sums.filter(|sum| sum.part == id && (first..=last).contains(&sum.bucket))
+                sums.filter(|sum| sum.part.index() == id && (first..=last).contains(&sum.bucket))
                     .fold((0, 0), |all, sum| (all.0 + sum.self_weight, all.1 + sum.total))
             };
             let known = FunctionId::new(asked.function.index());

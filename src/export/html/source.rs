@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::analysis::threads::timeline::{AskedFunction, Part, PartId};
+use crate::analysis::threads::timeline::{AskedFunction, Part};
 use crate::export::Advice;
 use crate::profile::{LineId, Profile};
 use crate::view::annotate::{AnnotateView, CodeView, RowOf, Weights};
@@ -45,7 +45,8 @@ impl Sources {
         let mut numbers = Numbers {
             is_timed: profile.times.is_some(),
             before: self.parts,
-            parts: FxHashMap::default(),
+            parts: Vec::new(),
+            known: FxHashMap::default(),
         };
         let mut sums = [0; 4];
         let lines = within.lines.as_ref().map(|view| {
@@ -97,7 +98,8 @@ struct Numbers {
     is_timed: bool,
     /// How many other functions have.
     before: usize,
-    parts: FxHashMap<Part, PartId>,
+    parts: Vec<Part>,
+    known: FxHashMap<Part, usize>,
 }
 
 impl Numbers {
@@ -106,8 +108,10 @@ impl Numbers {
         if !self.is_timed {
             return 0;
         }
-        let next = PartId::new(self.before + self.parts.len());
-        self.parts.entry(part).or_insert(next).index() + 1
+        *self.known.entry(part).or_insert_with(|| {
+            self.parts.push(part);
+            self.before + self.parts.len()
+        })
     }
 }
 

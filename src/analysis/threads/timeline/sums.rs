@@ -139,7 +139,8 @@ pub(super) fn of(
         ends: Vec::new(),
         of_parts: Vec::new(),
     };
-    let mut parts = within::Parts::of(profile, asked.functions);
+    let functions = within::Numbered::all(asked.functions);
+    let mut parts = within::Parts::of(profile, &functions);
     for rows in rows.chunk_by(|a, b| a.slice >> shift == b.slice >> shift) {
         rows.iter().for_each(|row| bucket.take(row));
         let number = rows.first().map_or(0, |row| row.slice >> shift);

@@ -44,13 +44,31 @@ pub enum Part {
 pub struct AskedFunction {
     /// The function.
     pub function: FunctionId,
-    /// The parts.
-    pub parts: FxHashMap<Part, PartId>,
+    /// The parts, each once. They are numbered on from those of the functions before this one.
+    pub parts: Vec<Part>,
     /// The stated addresses of its instructions, in order.
     pub instructions: Vec<Range<u64>>,
 }
 
-impl AskedFunction {
+/// The same with the numbers of its parts.
+pub(super) struct Numbered<'a> {
+    function: FunctionId,
+    parts: FxHashMap<Part, PartId>,
+    instructions: &'a [Range<u64>],
+}
+
+impl<'a> Numbered<'a> {
+    /// Numbers the parts of all functions.
+    pub fn all(functions: &'a [AskedFunction]) -> Vec<Numbered<'a>> {
+        let mut ids = (0..).map(PartId::new);
+        let function = |asked: &'a AskedFunction| Numbered {
+            function: asked.function,
+            parts: asked.parts.iter().copied().zip(&mut ids).collect(),
+            instructions: &asked.instructions,
+        };
+        functions.iter().map(function).collect()
+    }
+
     fn part(&self, part: Part) -> Option<PartId> {
         self.parts.get(&part).copied()
     }
@@ -72,7 +90,7 @@ impl AskedFunction {
 pub(super) struct Parts<'a> {
     profile: &'a Profile,
     places: &'a Places,
-    functions: &'a [AskedFunction],
+    functions: &'a [Numbered<'a>],
     /// Which of the functions each function is, if it is one.
     asked: IdVec<FunctionId, Option<u8>>,
     of_places: IdVec<PlaceId, OfPlace>,
@@ -116,7 +134,7 @@ struct OfPart {
 impl<'a> Parts<'a> {
     /// Looks at the places of a profile; `None` where it has none, or nothing is asked for. Linear in
     /// places, and for those that stand for parts in the number of such places outwards.
-    pub fn of(profile: &'a Profile, functions: &'a [AskedFunction]) -> Option<Parts<'a>> {
+    pub fn of(profile: &'a Profile, functions: &'a [Numbered<'a>]) -> Option<Parts<'a>> {
         let places = profile.places.as_ref().filter(|_| !functions.is_empty())?;
         let mut asked = IdVec::filled(None, profile.functions.len());
         for (number, function) in (0..u8::MAX).zip(functions) {
@@ -139,7 +157,7 @@ impl<'a> Parts<'a> {
         Some(parts)
     }
 
-    fn function(&self, number: Option<u8>) -> Option<&'a AskedFunction> {
+    fn function(&self, number: Option<u8>) -> Option<&'a Numbered<'a>> {
         self.functions.get(usize::from(number?))
     }
 
