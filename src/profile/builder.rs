@@ -7,7 +7,8 @@ use super::collected_samples::CollectedSamples;
 use super::{
     About, AddressId, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function,
     FunctionCode, FunctionId, FunctionSetId, Line, LineId, Module, ModuleId, PathId, Place,
-    PlaceId, Places, Profile, Quality, Sample, SiteCount, Thread, ThreadId, TimedSample, Times,
+    PlaceId, Places, Profile, Quality, Sample, SiteCount, Slices, Thread, ThreadId, TimedSample,
+    Times,
 };
 
 /// What distinguishes rows of samples.
@@ -186,14 +187,14 @@ impl Builder {
         counted.weight == sum.weight
     }
 
-    /// Keeps times, in slices of this many nanoseconds.
-    pub fn slice(&mut self, slice: u64) {
+    /// Keeps times, in these slices.
+    pub fn slices(&mut self, slices: Slices) {
         let samples = Vec::new();
-        self.profile.times = Some(Times { slice, samples });
+        self.profile.times = Some(Times { slices, samples });
     }
 
     /// Notes when samples were taken that are counted as well; the profile has to
-    /// [keep times](Builder::slice).
+    /// [keep times](Builder::slices).
     pub fn timed(&mut self, samples: impl ExactSizeIterator<Item = TimedSample>) {
         if let Some(times) = &mut self.profile.times {
             times.samples.reserve_exact(samples.len());

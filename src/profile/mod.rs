@@ -72,7 +72,7 @@ pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, SelectedRow, Selection, Weighing, pattern_of};
 pub use source::Source;
 pub use source_text::SourceText;
-pub use times::{TimedRow, TimedRows, TimedSample, Times};
+pub use times::{Slices, TimedRow, TimedRows, TimedSample, Times};
 pub use weights::PathWeights;
 
 use std::cmp::Ordering;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use crate::base::{CaveatKind, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
 use crate::profile::{
-    AddressId, Builder, CallPath, FunctionId, Line, LineId, PathId, Thread, TimedSample,
+    AddressId, Builder, CallPath, FunctionId, Line, LineId, PathId, Slices, Thread, TimedSample,
 };
 use crate::trace::{AddressPathId, FrameId, ImageId, Trace};
 
@@ -277,14 +277,24 @@ pub(super) fn profile<'h>(
         };
     }
     if let Some(times) = &trace.times {
-        builder.slice(times.slice);
-        builder.timed(times.samples.iter().map(|sample| TimedSample {
-            event: events[sample.event.index()],
-            thread: threads[sample.thread.index()],
-            path: paths[checked.now[sample.path].index()],
-            slice: sample.slice,
-            weight: sample.weight,
-            count: sample.count,
+        builder.slices(Slices {
+            length: times.slice,
+            start: times.start,
+            end: times.end,
+        });
+        builder.timed(times.samples.iter().map(|sample| {
+            let path = checked.now[sample.path];
+            let frame = checked.paths[path].frame;
+            TimedSample {
+                event: events[sample.event.index()],
+                thread: threads[sample.thread.index()],
+                path: paths[path.index()],
+                place: places.as_ref().map(|places| places[path.index()]),
+                line: resolution.frames[frame].and_then(|resolved| resolved.line),
+                slice: sample.slice,
+                weight: sample.weight,
+                count: sample.count,
+            }
         }));
     }
     builder

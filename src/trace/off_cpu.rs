@@ -62,8 +62,8 @@ pub(super) type Interval = switches::Interval<SwitchStack>;
 enum Half {
     /// The path of a stack whose interval goes on.
     Path(AddressPathId),
-    /// The interval of a stack that is being unwound: event, thread, weight, and when it was, from the
-    /// first sample on.
+    /// The interval of a stack that is being unwound: event, thread, weight, and when it was, from where
+    /// the part of time begins.
     Interval(TraceEventId, TraceThreadId, u64, Range<u64>),
 }
 
@@ -167,13 +167,14 @@ impl OffCpu {
         mark: impl FnOnce(&'static str) -> AddressPathId,
         caveats: &mut Caveats,
     ) {
-        let Some(weight) = part.overlap(first, interval.start, interval.end) else {
+        let Some(inside) = part.overlap(first, interval.start, interval.end) else {
             return;
         };
+        let weight = inside.end - inside.start;
         let event = event_of(&interval);
         let thread = interval.thread;
-        let since = |time: u64| time.saturating_sub(first);
-        let when = since(interval.start)..since(interval.end);
+        let since = |time: u64| time.saturating_sub(part.begin(first));
+        let when = since(inside.start)..since(inside.end);
         let path = match interval.stack {
             Some(SwitchStack::Known(path)) => path,
             Some(SwitchStack::Awaited(ticket)) => match self.halves.remove(&ticket) {

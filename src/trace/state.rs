@@ -65,7 +65,9 @@ impl Tracer<'_, '_, '_> {
         let others = self.off_cpu.as_mut().and_then(OffCpu::take_times);
         trace.times = self.timed.take().and_then(|timed| {
             // The events of time off the processor come behind those of the recording.
-            timed.finish(others, reader.events().len())
+            let mut times = timed.finish(others, reader.events().len())?;
+            (times.start, times.end) = self.part.after(self.times.map_or(0, |(first, _)| first));
+            Some(times)
         });
         trace
     }

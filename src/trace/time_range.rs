@@ -1,5 +1,7 @@
 //! Parts of a recording by time.
 
+use std::ops::Range;
+
 /// A part of a recording; the default is all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
@@ -14,7 +16,7 @@ pub struct TimeRange {
 pub struct Scope {
     /// The part of time.
     pub part: TimeRange,
-    /// Whether samples are counted by slices of time as well. Those of a part of time are not.
+    /// Whether samples are counted by slices of time as well.
     pub keeps_times: bool,
 }
 
@@ -83,12 +85,25 @@ impl TimeRange {
         (at(self.start, 0), at(self.end, u64::MAX))
     }
 
-    /// How much of what went from `start` to `end` is in it, where it is counted from `first` on;
-    /// `None` if nothing is.
-    pub(super) fn overlap(self, first: u64, start: u64, end: u64) -> Option<u64> {
+    /// When it begins by the recorder's clock: not before the first sample, which was taken at `first`.
+    pub(super) fn begin(self, first: u64) -> u64 {
+        self.absolute(first).0.max(first)
+    }
+
+    /// Where it begins and ends, in nanoseconds after the first sample, which was taken at `first`.
+    pub(super) fn after(self, first: u64) -> (u64, Option<u64>) {
+        let end = self
+            .end
+            .map(|_| self.absolute(first).1.saturating_sub(first));
+        (self.begin(first) - first, end)
+    }
+
+    /// What of the time from `start` to `end` is in it, where it is counted from `first` on; `None` if
+    /// nothing is.
+    pub(super) fn overlap(self, first: u64, start: u64, end: u64) -> Option<Range<u64>> {
         let (begin, limit) = self.absolute(first);
         let (from, to) = (begin.max(start), limit.min(end));
-        (from < to || self.is_all()).then(|| to.saturating_sub(from))
+        (from < to || self.is_all()).then(|| from..to.max(from))
     }
 
     /// Whether a sample at `time` is in it, where the first one was taken at `first`.
@@ -106,32 +121,36 @@ mod tests {
     fn the_part_of_an_interval_in_the_range_counts() {
         let range = |start, end| TimeRange::after_first_sample(start, end).unwrap();
         let all = TimeRange::default();
-        assert_eq!(all.overlap(1000, 1010, 1015), Some(5));
-        assert_eq!(all.overlap(1000, 1010, 1010), Some(0));
+        assert_eq!(all.overlap(1000, 1010, 1015), Some(1010..1015));
+        assert_eq!(all.overlap(1000, 1010, 1010), Some(1010..1010));
         // Counted from 1000 on: 1010 to 1020.
         let part = range(Some(10), Some(20));
-        assert_eq!(part.overlap(1000, 1005, 1015), Some(5));
-        assert_eq!(part.overlap(1000, 1012, 1013), Some(1));
-        assert_eq!(part.overlap(1000, 900, 5000), Some(10));
+        assert_eq!(part.overlap(1000, 1005, 1015), Some(1010..1015));
+        assert_eq!(part.overlap(1000, 1012, 1013), Some(1012..1013));
+        assert_eq!(part.overlap(1000, 900, 5000), Some(1010..1020));
         assert_eq!(part.overlap(1000, 1000, 1010), None);
         assert_eq!(part.overlap(1000, 1020, 1030), None);
         let open = range(Some(10), None);
         assert_eq!(open.overlap(u64::MAX, 0, u64::MAX), None);
-        assert_eq!(open.overlap(0, 0, u64::MAX), Some(u64::MAX - 10));
+        assert_eq!(open.overlap(0, 0, u64::MAX), Some(10..u64::MAX));
     }
 
     #[test]
     fn absolute_times_do_not_depend_on_the_first_sample() {
         let part = TimeRange::of_clock(Some(1010), Some(1020)).unwrap();
         for first in [0, 1000, 1015] {
-            assert_eq!(part.overlap(first, 1005, 1015), Some(5));
+            assert_eq!(part.overlap(first, 1005, 1015), Some(1010..1015));
             let covered = [1009, 1010, 1019, 1020].map(|time| part.covers(first, time));
             assert_eq!(covered, [false, true, true, false]);
         }
+        assert_eq!(part.after(1000), (10, Some(20)));
+        // It cannot begin before the first sample.
+        assert_eq!(part.after(1015), (0, Some(5)));
         let relative = TimeRange {
             is_absolute: false,
             ..part
         };
+        assert_eq!(relative.after(1000), (1010, Some(1020)));
         assert!(!relative.covers(1000, 1010) && relative.covers(1000, 2010));
     }
 }

@@ -1,4 +1,5 @@
-//! When samples were taken: sums by slices of equal length, counted from the first sample.
+//! When samples were taken: sums by slices of equal length, counted from the first sample, or from where
+//! the part of time begins that is looked at.
 //!
 //! How long a recording is shows only at its end. So slices begin short, and when there are more than
 //! enough of them, each two become one:
@@ -41,8 +42,12 @@ pub struct TimedSample {
 /// The samples of a trace by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The length of a slice in nanoseconds. The first begins with the first sample.
+    /// The length of a slice in nanoseconds.
     pub slice: u64,
+    /// Where the first slice begins, in nanoseconds after the first sample.
+    pub start: u64,
+    /// Where the part of time ends that is looked at, if it does before the recording.
+    pub end: Option<u64>,
     /// The samples, in order of event, thread, path and slice.
     pub samples: Vec<TimedSample>,
 }
@@ -71,7 +76,7 @@ impl TimedSamples {
         }
     }
 
-    /// Counts a sample that was taken this long after the first.
+    /// Counts a sample that was taken this long after the first slice began.
     pub(super) fn add(&mut self, key: SampleKey, at: Option<u64>, weight: u64) {
         let Some(at) = at else {
             self.is_whole = false;
@@ -132,41 +137,40 @@ impl TimedSamples {
     /// Sorts by event, thread, path and slice. Samples come in order of time, which is that of slices:
     /// what leaves equal rows in their order has to look at the others only.
     fn sort(&mut self) {
-        self.sort_by_number(|key| key.path.index());
-        self.sort_by_number(|key| key.thread.index());
-        self.sort_by_number(|key| key.event.index());
+        let mut spare = Vec::new();
+        self.sort_by_number(|key| key.path.index(), &mut spare);
+        self.sort_by_number(|key| key.thread.index(), &mut spare);
+        self.sort_by_number(|key| key.event.index(), &mut spare);
         // One look at each where all is in order. Intervals reach back into earlier slices.
         self.rows.sort_by_key(|row| (row.0, row.1));
     }
 
     /// Puts the rows where they belong by counting how many there are of each number; rows of one number
-    /// stay in their order.
-    fn sort_by_number(&mut self, number: impl Fn(&SampleKey) -> usize) {
-        let numbers = self
-            .rows
-            .iter()
-            .map(|row| number(&row.0) + 1)
-            .max()
-            .unwrap_or(0);
+    /// stay in their order. `spare` is room for them, if it is not empty.
+    fn sort_by_number(&mut self, number: impl Fn(&SampleKey) -> usize, spare: &mut Vec<Row>) {
+        let numbers = || self.rows.iter().map(|row| number(&row.0));
+        let (Some(least), Some(most)) = (numbers().min(), numbers().max()) else {
+            return;
+        };
         // Counting takes longer where there are fewer rows than numbers, and is in vain for one.
-        if numbers < 2 || numbers > self.rows.len() {
+        if least == most || most - least >= self.rows.len() {
             return;
         }
-        let mut starts = vec![0_usize; numbers];
-        for row in &self.rows {
-            starts[number(&row.0)] += 1;
-        }
+        let mut starts = vec![0_usize; most - least + 1];
+        numbers().for_each(|number| starts[number - least] += 1);
         let mut start = 0;
         for place in &mut starts {
             start += std::mem::replace(place, start);
         }
-        let mut sorted = self.rows.clone();
+        if spare.is_empty() {
+            spare.clone_from(&self.rows);
+        }
         for row in &self.rows {
-            let place = &mut starts[number(&row.0)];
-            sorted[*place] = *row;
+            let place = &mut starts[number(&row.0) - least];
+            spare[*place] = *row;
             *place += 1;
         }
-        self.rows = sorted;
+        std::mem::swap(&mut self.rows, spare);
     }
 
     /// The sums, with those of other events behind them, whose numbers are counted on from `behind`;
@@ -199,6 +203,8 @@ impl TimedSamples {
             });
         Some(Times {
             slice: self.slice,
+            start: 0,
+            end: None,
             samples: samples.collect(),
         })
     }

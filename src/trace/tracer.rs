@@ -107,7 +107,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             mapped: 0,
             taken: 0,
             times: None,
-            timed: (keeps_times && part.is_all()).then(TimedSamples::new),
+            timed: keeps_times.then(TimedSamples::new),
             lost: Lost::default(),
             counts: Counts::default(),
             depths: Depths::default(),
@@ -279,10 +279,10 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// How long after the first sample another was taken, in nanoseconds.
+    /// How long after the beginning of the part of time a sample was taken, in nanoseconds.
     fn since(&self, sample: &Sample<'_>) -> Option<u64> {
-        let (first, _) = self.times?;
-        sample.time.map(|time| time.saturating_sub(first))
+        let begin = self.part.begin(self.times?.0);
+        sample.time.map(|time| time.saturating_sub(begin))
     }
 
     /// Counts a sample by its time, if that is asked for.

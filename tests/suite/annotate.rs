@@ -8,7 +8,7 @@ use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, csv, json, text};
 use proftool::profile::{
     Builder, Callee, EventId, Filter, Function, FunctionId, FunctionKind, Instruction, Line,
-    Listing, Module, Place, Position, Profile, SourceText, Thread,
+    Listing, Module, Place, Position, Profile, Slices, SourceText, Thread, TimedSample,
 };
 use proftool::view::annotate::{AnnotateView, Base, Material, Options, arrange};
 use proftool::view::{Figures, Names, Subject};
@@ -23,7 +23,7 @@ use crate::golden;
 type Frame = (usize, Option<u32>, Option<u64>, bool);
 
 /// One stack, outermost frame first, and its weight.
-type Taken = (Vec<Frame>, u64);
+pub(super) type Taken = (Vec<Frame>, u64);
 
 /// The frames with the addresses that they share.
 fn settled(stack: &[Frame]) -> Vec<Frame> {
@@ -37,7 +37,17 @@ fn settled(stack: &[Frame]) -> Vec<Frame> {
 }
 
 fn build(samples: &[Taken]) -> Profile {
+    build_timed(samples, &vec![0; samples.len()])
+}
+
+/// The profile of stacks that were taken in these slices of time, each a microsecond.
+pub(super) fn build_timed(samples: &[Taken], slices: &[u32]) -> Profile {
     let mut builder = Builder::default();
+    builder.slices(Slices {
+        length: 1000,
+        ..Slices::default()
+    });
+    let mut timed = Vec::new();
     let event = builder.event(Event::named("cpu-clock"));
     let module = builder.module(Module {
         name: "app".into(),
@@ -61,7 +71,7 @@ fn build(samples: &[Taken]) -> Profile {
         comm: "app".into(),
         job: None,
     });
-    for (stack, weight) in samples {
+    for ((stack, weight), &slice) in samples.iter().zip(slices) {
         let (mut path, mut place, mut from) = (None, None, None);
         for (function, line, address, inlined) in settled(stack) {
             let here = builder.path(path, functions[function], inlined);
@@ -78,17 +88,28 @@ fn build(samples: &[Taken]) -> Profile {
         }
         let sum = WeightSum::equal(*weight, 1);
         assert!(builder.sample_at(event, thread, place.unwrap(), from, sum));
+        timed.push(TimedSample {
+            event,
+            thread,
+            path: path.unwrap(),
+            place,
+            line: from,
+            slice,
+            weight: *weight,
+            count: 1,
+        });
     }
+    builder.timed(timed.into_iter());
     builder.finish()
 }
 
-fn of(profile: &Profile, function: usize, listing: Option<&Listing>) -> Summary {
+pub(super) fn of(profile: &Profile, function: usize, listing: Option<&Listing>) -> Summary {
     let selection = profile.select(EventId::new(0), &Filter::default());
     Sums::of(profile, &selection).within(FunctionId::new(function), listing)
 }
 
 /// Instructions of four bytes from 0 on, up to this address.
-fn listing(end: u64) -> Listing {
+pub(super) fn listing(end: u64) -> Listing {
     let instruction = |address| Instruction {
         address,
         length: 4,
@@ -166,7 +187,7 @@ fn oracle(samples: &[Taken], function: usize) -> (Weights<Option<u32>>, Weights<
     (lines, code, elsewhere)
 }
 
-fn samples() -> impl Strategy<Value = Vec<Taken>> {
+pub(super) fn samples() -> impl Strategy<Value = Vec<Taken>> {
     let address = option::of(0..40u64);
     let frame = (0..4usize, option::of(1..4u32), address, any::<bool>());
     vec((vec(frame, 1..10), 1..9u64), 1..16)

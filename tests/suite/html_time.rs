@@ -1,7 +1,7 @@
 //! What a page has of a part of time is what the command line prints of that time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::support;
 use super::written::{CPU_CLOCK, Recording, Taken};
 
 /// What functions have in these buckets, by place: self weight and total.
-fn in_buckets(event: &Value, first: u64, last: u64) -> BTreeMap<u64, (u64, u64)> {
+pub(super) fn in_buckets(event: &Value, first: u64, last: u64) -> BTreeMap<u64, (u64, u64)> {
     let time = &event["time"];
     let packed = unpacked(&time["columns"]);
     let (unit, buckets) = (packed[0], packed[1] as usize);
@@ -278,36 +278,40 @@ fn buckets_of_time_have_the_calls_of_graph_and_detail_for_that_time() {
     assert!(cycles > 3, "{cycles}");
 }
 
+/// A directory with a recording of random recursion.
+pub(super) fn random_recursion(seed: u64) -> PathBuf {
+    let directory = support::directory(&format!("html-recursion-{seed}"));
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    let start = |function: u64| 0xffff_ffff_8100_0000 + 0x1000 * function;
+    recording.process(7, "random");
+    for function in 0..6 {
+        recording.kernel_function(&format!("f{function}"), start(function), 0x1000);
+    }
+    // Numbers as of MMIX: all that is asked of them is that they are of all kinds.
+    let mut state = seed;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6364136223846793005);
+        state = state.wrapping_add(1442695040888963407);
+        (state >> 33) % below
+    };
+    for number in 0..300 {
+        let depth = 1 + random(9);
+        let stack: Vec<u64> = (0..depth).map(|_| start(random(6)) + 0x10).collect();
+        recording.sample(Taken {
+            task: 7,
+            time: 1_000_000_000 + number * 10_000_000 + random(9_000_000),
+            kernel: &stack,
+            ..Taken::default()
+        });
+    }
+    recording.write(&directory.join("perf.data"));
+    directory
+}
+
 #[test]
 fn calls_of_random_recursion_by_time_are_those_of_graph_and_detail() {
-    let mut cycles = 0;
-    for seed in 1..4_u64 {
-        let directory = support::directory(&format!("html-recursion-{seed}"));
-        let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
-        let start = |function: u64| 0xffff_ffff_8100_0000 + 0x1000 * function;
-        recording.process(7, "random");
-        for function in 0..6 {
-            recording.kernel_function(&format!("f{function}"), start(function), 0x1000);
-        }
-        // Numbers as of MMIX: all that is asked of them is that they are of all kinds.
-        let mut state = seed;
-        let mut random = |below: u64| {
-            state = state.wrapping_mul(6364136223846793005);
-            state = state.wrapping_add(1442695040888963407);
-            (state >> 33) % below
-        };
-        for number in 0..300 {
-            let depth = 1 + random(9);
-            let stack: Vec<u64> = (0..depth).map(|_| start(random(6)) + 0x10).collect();
-            recording.sample(Taken {
-                task: 7,
-                time: 1_000_000_000 + number * 10_000_000 + random(9_000_000),
-                kernel: &stack,
-                ..Taken::default()
-            });
-        }
-        recording.write(&directory.join("perf.data"));
-        cycles += compare_calls(&directory);
-    }
+    let cycles: usize = (1..4)
+        .map(|seed| compare_calls(&random_recursion(seed)))
+        .sum();
     assert!(cycles > 3, "{cycles}");
 }

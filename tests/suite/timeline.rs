@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use proftool::analysis::detail::pairs;
-use proftool::analysis::threads::timeline::{CallSum, Timeline};
+use proftool::analysis::threads::timeline::{Asked, CallSum, Timeline};
 use proftool::analysis::{inclusive, measured};
 use proftool::base::{Event, IdVec, WeightSum};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, Profile, Thread,
+    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, Profile, Slices, Thread,
     TimedSample,
 };
 use proptest::collection::vec;
-use proptest::prelude::{prop_assert_eq, proptest};
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
 /// A stack of functions, outermost first, the weight of its samples and their slice.
 type Taken = (Vec<u8>, u32, u32);
@@ -43,7 +43,10 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
             })
         })
         .collect();
-    builder.slice(1000);
+    builder.slices(Slices {
+        length: 1000,
+        ..Slices::default()
+    });
     let mut timed = Vec::new();
     for one in taken {
         let (stack, weight, slice) = one;
@@ -58,6 +61,8 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
                 event,
                 thread,
                 path,
+                place: None,
+                line: None,
                 slice: *slice,
                 weight: u64::from(*weight),
                 count: 1,
@@ -101,8 +106,24 @@ proptest! {
         let ends: Vec<Option<u32>> = whole.paths.ids().map(|id| Some(id.index() as u32)).collect();
         let ends: IdVec<_, _> = ends.into();
         let rows = whole.select_times(event, &filter).unwrap();
-        let timeline = Timeline::of(&whole, &rows, &cycles, &ends);
+        let timeline = Timeline::of(&whole, &rows, &cycles, &Asked { ends: &ends, functions: &[] });
         prop_assert_eq!(timeline.bucket, 1000);
+
+        // In longer buckets there is the same weight.
+        let mut halved = timeline.clone();
+        halved.halve_buckets();
+        prop_assert_eq!(halved.bucket, 2000);
+        for (number, &weight) in halved.weights.iter().enumerate() {
+            let pair = timeline.weights.iter().skip(2 * number).take(2);
+            prop_assert_eq!(weight, pair.sum::<u64>());
+        }
+        let all = |timeline: &Timeline| {
+            let calls = timeline.of_calls.iter().map(|sum| sum.weight).sum::<u64>();
+            let functions = timeline.of_functions.iter().map(|sum| sum.total).sum::<u64>();
+            (calls, functions, timeline.ends.iter().map(|sum| sum.weight).sum::<u64>())
+        };
+        prop_assert_eq!(all(&halved), all(&timeline));
+        prop_assert!(halved.sums() <= timeline.sums());
 
         let (first, last) = (range.0.min(range.1), range.0.max(range.1));
         let in_range = |bucket: u32| (first..=last).contains(&bucket);

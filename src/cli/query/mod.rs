@@ -354,6 +354,15 @@ impl Query {
     /// The file, the filters and the ways of reading, written as options for a further command about
     /// `event`, or about the event of this command.
     pub fn in_command(&self, event: Option<&str>) -> String {
+        self.in_command_at(event, self.time)
+    }
+
+    /// The same about all of the time.
+    pub fn in_command_without_time(&self, event: Option<&str>) -> String {
+        self.in_command_at(event, None)
+    }
+
+    fn in_command_at(&self, event: Option<&str>, time: Option<TimeRange>) -> String {
         fn list<T: ToString>(values: &[T]) -> Option<String> {
             let values: Vec<String> = values.iter().map(T::to_string).collect();
             (!values.is_empty()).then(|| values.join(","))
@@ -373,7 +382,7 @@ impl Query {
             ("--comm", list(&self.comm)),
             ("--pid", list(&self.pid)),
             ("--tid", list(&self.tid)),
-            ("--time", self.time.map(in_seconds)),
+            ("--time", time.map(in_seconds)),
             ("--symfs", path(&self.symfs)),
             ("--own", list(&self.own)),
             ("--unit", unit.map(|unit| unit.get_name().to_owned())),

@@ -34,7 +34,7 @@ async function showCallers() {
   const calls = await callPart(event, part);
   if (event !== current() || id !== state.chosen || part !== timePart()) return;
   const place = event.flat.functions.indexOf(id), where = byId('callers');
-  showCommand('detail', place >= 0 ? functionCommand(event, 'detail', id, calls) : null);
+  showCommand('detail', place >= 0 ? commandOf(event, 'detail', calls && part, id) : null);
   if (place < 0) {
     where.replaceChildren(element('p', { textContent: 'The function is in no sample of this event.' }));
     return;

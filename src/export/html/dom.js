@@ -65,12 +65,15 @@ function showCommand(key, command) {
   }
 }
 
-/** A command about a function, of the brushed part of time where that is shown. */
-function functionCommand(event, view, id, isPart) {
-  const command = event.commands[view];
-  if (!command) return null;
+/** The command of a view, of a part of time where that is shown, about a function where it takes one. */
+function commandOf(event, view, part, id) {
+  const parts = (part ? event.part_commands : event.commands)?.[view];
+  // A function that is in no sample of the part is not known to a command about it.
+  if (!parts || part && id !== undefined && !part.figuresOf(id).total) return null;
   // A function may be called otherwise where there are fewer of them.
-  return isPart ? command.join(symbolOf.get(id) ?? quoted(id)) + event.commands['time-option'].join(brushRange(event)) : command.join(quoted(id));
+  const name = id === undefined ? [] : [part ? symbolOf.get(id) ?? quoted(id) : quoted(id)];
+  const values = part ? [...name, brushRange(event)] : name;
+  return parts.map((text, i) => text + (values[i] ?? '')).join('');
 }
 
 async function copyText(text) {

@@ -21,8 +21,7 @@ async function treeOf(event, degree) {
     tree.level[i] = path.length;
     path.push(i);
   }
-  tree.deepest = tree.level.reduce((most, level) => Math.max(most, level), 0);
-  return laidOut(tree);
+  return counted(laidOut(tree));
 }
 
 /** Gives frames their width, end and place. */
@@ -49,22 +48,15 @@ function laidOut(tree) {
   return tree;
 }
 
-/** The tree in the brushed part of time, from the sums of what ends in its nodes. */
-async function brushedTree(event, tree, first, last) {
-  const times = await once(event, 'tree-times', async () => {
-    const columns = await unpack(event.tree_times), unit = columns.number(), count = columns.number();
-    const code = columns.column(count, Uint32Array), bucket = columns.column(count, Uint32Array);
-    for (let i = 1; i < count; i++) code[i] += code[i - 1];
-    return { code, bucket, weight: columns.column(count).map(value => value * unit) };
-  });
-  const n = tree.count;
-  const part = { ...tree, own: new Float64Array(n), left_out: new Float64Array(n), start: new Float64Array(n), width: new Float64Array(n), end: new Int32Array(n) };
-  for (let i = 0; i < times.code.length; i++) {
-    if (times.bucket[i] < first || times.bucket[i] > last) continue;
-    const node = times.code[i] >> 1;
-    if (times.code[i] & 1) part.left_out[node] += times.weight[i]; else part.own[node] += times.weight[i];
+/** Counts the frames that have a weight, and their levels. */
+function counted(tree) {
+  tree.frames = tree.deepest = 0;
+  for (let i = 1; i < tree.count; i++) {
+    if (!tree.own[i] && !tree.width[i] && !tree.more[i]) continue;
+    tree.frames++;
+    tree.deepest = Math.max(tree.deepest, tree.level[i]);
   }
-  return laidOut(part);
+  return tree;
 }
 
 const palette = new Map();
@@ -196,18 +188,15 @@ function chooseFrame(i, isQuiet) {
 
 async function showFlame() {
   const event = current(), degree = byId('degree').value, part = timePart();
-  const isPart = part && degree === 'none' && event.tree_times;
-  showCommand('tree', isPart ? event.commands['time-tree'].join(brushRange(event)) : (event.commands[`tree-${degree}`] ?? [])[0]);
-  let tree = await once(event, `tree-${degree}`, () => treeOf(event, degree));
-  if (isPart) {
-    const [first, last] = [brush.first, brush.last], whole = tree;
-    tree = await once(part, 'tree', () => brushedTree(event, whole, first, last));
-  }
+  const whole = await once(event, `tree-${degree}`, () => treeOf(event, degree));
+  const tree = part ? await partTree(event, degree, whole, part) : whole;
   if (event !== current() || degree !== byId('degree').value || part?.key !== timePart()?.key) return;
+  const isPart = tree !== whole;
+  showCommand('tree', commandOf(event, `tree-${degree}`, isPart ? part : null));
   if (flame.tree !== tree) Object.assign(flame, { tree, degree, event, zoom: 0, chosen: -1 });
   const left = tree.left ? ` ${grouped(tree.left)} lighter frames are left out of this page.` : '';
-  const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ` The whole time is shown, not ${brushRange(event)} s: ${event.tree_times ? 'times are known where every call is a frame' : 'this page has no times of its frames, as there are too many'}.` : '';
-  byId('flame-note').textContent = `${grouped(tree.count - 1)} frames, ${tree.deepest} levels.${left}${range}`;
+  const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ` The whole time is shown, not ${brushRange(event)} s: ${whyWhole(event)}.` : '';
+  byId('flame-note').textContent = `${grouped(tree.frames)} frames, ${tree.deepest} levels.${left}${range}`;
   drawFlame();
 }
 

@@ -86,7 +86,7 @@ async function showGraph() {
   const time = { part, calls: await callPart(event, part) };
   if (event !== current() || id !== state.chosen || part !== timePart()) return;
   const entry = listing.index.get(2 * id), where = byId('entry');
-  showCommand('graph', entry === undefined ? null : functionCommand(event, 'graph', id, time.calls));
+  showCommand('graph', entry === undefined ? null : commandOf(event, 'graph', time.calls && time.part, id));
   drawGraph(event, listing, time);
   const changed = listing.cycleOf.get(2 * id);
   byId('graph-note').textContent = [timeNote(event, time), time.calls && changed ? cycleNote(event, listing, changed, time.calls) : ''].join(' ').trim();
@@ -100,7 +100,7 @@ async function showGraph() {
   }
   const found = listing.cycles.map((cycle, number) => [cycle, number]).filter(([cycle]) => cycle);
   const cycles = found.slice(0, CYCLES).map(([cycle, number]) => cycleBox(event, listing, cycle, number, time));
-  if (found.length > CYCLES) cycles.push(element('p', { className: 'quiet', textContent: `${found.length - CYCLES} lighter cycles are left out here: ${(event.commands.cycles ?? [''])[0]}` }));
+  if (found.length > CYCLES) cycles.push(element('p', { className: 'quiet', textContent: `${found.length - CYCLES} lighter cycles are left out here: ${commandOf(event, 'cycles')}` }));
   owner.shown = cycles.length ? cycles : [element('p', { className: 'quiet', textContent: 'No functions call each other in a circle.' })];
   byId('cycles').replaceChildren(...owner.shown);
 }
@@ -118,10 +118,11 @@ function cycleBox(event, listing, cycle, number, time) {
 /** Says which part of time the listing is about. */
 function timeNote(event, { part, calls }) {
   if (!part) return '';
-  return calls ? `The entry below, and those of cycles, are about the time ${brushRange(event)} s. Indexes and cycles are those of the whole time; numbers of samples are known for all of it only.` : NO_CALL_TIMES;
+  return calls ? `The entry below, and those of cycles, are about the time ${brushRange(event)} s. Indexes and cycles are those of the whole time; numbers of samples are known for all of it only.` : noCallTimes(event);
 }
 
-const NO_CALL_TIMES = 'A part of time is chosen in the overview. Callers and callees are those of the whole time: without call stacks, their weights are estimates.';
+/** Says why callers and callees are those of the whole time. */
+const noCallTimes = event => `A part of time is chosen in the overview. Callers and callees are those of the whole time: ${event.time.is_without_calls ? 'there are too many of them for this page to have them by time' : 'without call stacks, their weights are estimates'}.`;
 
 /** What is different in a part of time in which not all members of a cycle call each other. */
 function cycleNote(event, listing, number, calls) {

@@ -10,7 +10,8 @@
 //!
 //! The page's Content-Security-Policy forbids all requests, and all scripts and styles but its own two,
 //! which it names by their hashes. Scripts pick, sort and draw; all weights are computed here. Trees,
-//! calls and times are columns of numbers, deflated, in base64.
+//! calls and times are columns of numbers, deflated, in base64; where they would take too much room, the
+//! lightest frames are left out, and time is divided into fewer parts.
 //!
 //! The document has the field `format`: `proftool-html/1`. What another version of the program makes of
 //! it may differ, so that programs should read `--format json` and not the page.
@@ -19,6 +20,8 @@ mod drawing;
 mod functions;
 mod graph;
 mod packed;
+mod room;
+mod source;
 mod time;
 mod tree;
 
@@ -32,7 +35,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::analysis::detail::pairs::Pair;
-use crate::analysis::threads::timeline::Timeline;
+use crate::analysis::threads::timeline::{AskedFunction, Timeline};
 use crate::analysis::tree::{CallTree, Collapse, NodeId};
 use crate::base::{IdVec, Unit, printable};
 use crate::export::Advice;
@@ -48,7 +51,8 @@ use crate::view::table::{Cell, Role, Table};
 use self::drawing::Drawing;
 use self::functions::{FlatRows, Functions};
 use self::graph::Listing;
-use self::time::Time;
+use self::room::{Grown, Room};
+use self::source::{Source, Sources};
 use super::json;
 use super::naming::PRODUCER;
 use super::sentences::{self, Kind};
@@ -57,17 +61,19 @@ use super::text::cell_text;
 /// The outline, the looks and the views.
 const OUTLINE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("data.js"),
     include_str!("dom.js"),
     include_str!("table.js"),
     include_str!("flame.js"),
+    include_str!("flame_part.js"),
     include_str!("callers.js"),
     include_str!("graph.js"),
     include_str!("drawing.js"),
     include_str!("time.js"),
     include_str!("calls.js"),
     include_str!("source.js"),
+    include_str!("source_part.js"),
     include_str!("page.js"),
 ];
 
@@ -80,8 +86,9 @@ pub struct Document<'a> {
     pub events: Vec<EventViews<'a>>,
 }
 
-/// Makes the time line of an event by a call tree and numbers of its nodes.
-pub type MakeTimeline<'a> = dyn Fn(&CallTree, &IdVec<NodeId, u32>) -> Option<Timeline> + 'a;
+/// Makes the time line of an event, by a call tree and numbers of its nodes, with these parts of functions.
+pub type MakeTimeline<'a> =
+    dyn Fn(&CallTree, &IdVec<NodeId, u32>, &[AskedFunction]) -> Option<Timeline> + 'a;
 
 /// Hands over functions from within.
 pub type EachWithin<'a> = dyn Fn(&mut dyn FnMut(&Within)) + 'a;
@@ -105,9 +112,11 @@ pub struct EventViews<'a> {
     pub timeline: &'a MakeTimeline<'a>,
     /// Hands over the hottest functions from within, one after the other: each has whole source files.
     pub sources: &'a EachWithin<'a>,
-    /// The commands that print the same numbers, by view. One that takes a function or a time is in
-    /// two parts.
+    /// The commands that print the same numbers, by view. One that takes a function has its place
+    /// between two parts.
     pub commands: BTreeMap<&'static str, Vec<String>>,
+    /// The same about a part of time, which has its place between the last two parts.
+    pub part_commands: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// A function from within.
@@ -118,13 +127,6 @@ pub struct Within {
     pub lines: Option<AnnotateView>,
     /// By instruction, where its machine code was found.
     pub code: Option<AnnotateView>,
-}
-
-#[derive(Serialize)]
-struct SourceData {
-    function: u64,
-    lines: Option<Vec<Part>>,
-    code: Option<Vec<Part>>,
 }
 
 #[derive(Serialize)]
@@ -146,16 +148,15 @@ struct EventData<'a> {
     samples: u64,
     overview: Vec<Part>,
     flat: FlatRows,
-    trees: BTreeMap<&'static str, String>,
     pairs: String,
     graph: Listing,
     /// The same drawn, from few functions to many.
     drawings: Vec<Drawing>,
-    time: Option<Time>,
-    /// What ends in the nodes of the tree in which every call is a node, by time.
-    tree_times: Option<String>,
-    sources: Vec<SourceData>,
+    sources: Vec<Source>,
+    #[serde(flatten)]
+    grown: Grown,
     commands: &'a BTreeMap<&'static str, Vec<String>>,
+    part_commands: Option<&'a BTreeMap<&'static str, Vec<String>>>,
 }
 
 /// A part of the overview.
@@ -166,10 +167,15 @@ enum Part {
     Plain(String),
     Note(String),
     Hint(String),
+    /// A sentence with weights of the whole time.
+    OfWeights(String),
     Table {
         titles: Vec<&'static str>,
         roles: Vec<&'static str>,
         rows: Vec<Vec<String>>,
+        /// Of each row the number of what it is about among the sums by time, from 1 on, or 0.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<usize>,
     },
 }
 
@@ -224,11 +230,23 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
         rows.chain(event.graph.functions())
     });
     let functions = Functions::of(&first.subject, shown);
-    let events = document
-        .events
-        .iter()
-        .map(|event| event_data(event, &functions, advice))
-        .collect::<io::Result<_>>()?;
+    let place = |id| functions.place(id);
+    let mut asked = Vec::new();
+    let mut events = Vec::new();
+    for event in &document.events {
+        let (data, of_event) = event_data(event, &functions, advice)?;
+        events.push(data);
+        asked.push(of_event);
+    }
+    let mut room = Room::of_page(&(&functions, &events))?;
+    let count = events.len();
+    for (number, (event, data)) in document.events.iter().zip(&mut events).enumerate() {
+        let share = room.share(count - number);
+        let grown = room::fitted(event, &asked[number], &place, share)?;
+        room.take(&grown)?;
+        data.part_commands = grown.time.is_some().then_some(&event.part_commands);
+        data.grown = grown;
+    }
     let (name, version) = PRODUCER;
     let page = PageData {
         format: FORMAT,
@@ -240,32 +258,19 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
     json::value(out, &page)
 }
 
+/// The data of an event but for what grows with the recording, and the parts of functions that are asked for
+/// by time.
 fn event_data<'a>(
     event: &'a EventViews,
     functions: &Functions,
     advice: &dyn Advice,
-) -> io::Result<EventData<'a>> {
+) -> io::Result<(EventData<'a>, Vec<AskedFunction>)> {
     let selection = event.subject.selection;
     let kind = selection.event();
     let place = |id| functions.place(id);
-    let mut trees = BTreeMap::new();
-    let (mut time, mut tree_times) = (None, None);
-    for degree in Collapse::ALL {
-        let tree = (event.tree)(degree);
-        let kept = tree::kept(&tree);
-        trees.insert(degree.name(), tree::packed(&tree, kept.as_ref(), &place)?);
-        // Where nothing is collapsed, each sample that passes a node ends in it or under it.
-        if degree == Collapse::None
-            && let Some(timeline) = (event.timeline)(&tree, &tree::numbers(&tree, kept.as_ref()))
-        {
-            tree_times = Some(tree::times(&timeline.ends)?);
-            let profile = event.subject.profile;
-            time = Some(Time::of(profile, &timeline, event.graph, &place)?);
-        }
-    }
-    let mut sources = Vec::new();
-    (event.sources)(&mut |within| sources.push(source_data(event, within, functions, advice)));
-    Ok(EventData {
+    let mut sources = Sources::default();
+    (event.sources)(&mut |within| sources.add(event, within, functions, advice));
+    let data = EventData {
         name: printable(&kind.name),
         unit: printable(&kind.unit.to_string()).into_owned(),
         is_time: kind.unit == Unit::Nanoseconds,
@@ -274,49 +279,38 @@ fn event_data<'a>(
         samples: selection.samples(),
         overview: parts(&event.report.overview(&event.subject), &kind.unit, advice),
         flat: FlatRows::of(&event.subject, event.flat, functions),
-        trees,
         pairs: graph::pairs(event.pairs, &place)?,
         graph: Listing::of(event.graph, &place)?,
         drawings: drawing::drawings(event.graph, &place),
-        time,
-        tree_times,
-        sources,
+        sources: sources.sources,
+        grown: Grown::default(),
         commands: &event.commands,
-    })
-}
-
-fn source_data(
-    event: &EventViews,
-    within: &Within,
-    functions: &Functions,
-    advice: &dyn Advice,
-) -> SourceData {
-    let unit = &event.subject.selection.event().unit;
-    let shown = |view: &AnnotateView| parts(&view.body(&event.subject), unit, advice);
-    SourceData {
-        function: functions.place(within.function),
-        lines: within.lines.as_ref().map(shown),
-        code: within.code.as_ref().map(shown),
-    }
+        part_commands: None,
+    };
+    Ok((data, sources.asked))
 }
 
 /// Blocks, ready to be shown.
 fn parts(blocks: &[Block], unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
+    let of_block = |block| parts_of(block, unit, advice);
+    blocks.iter().flat_map(of_block).collect()
+}
+
+/// A block, ready to be shown.
+fn parts_of(block: &Block, unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
     let mut parts = Vec::new();
-    for block in blocks {
-        match block {
-            Block::Heading(text) => parts.push(Part::Heading(printable(text).into_owned())),
-            Block::Table(table) => parts.push(table_part(table, unit)),
-            _ => {}
-        }
-        for sentence in sentences::of(block, advice) {
-            let text = printable(&sentence.text).into_owned();
-            parts.push(match sentence.kind {
-                Kind::Plain => Part::Plain(text),
-                Kind::Note => Part::Note(text),
-                Kind::Hint => Part::Hint(text),
-            });
-        }
+    match block {
+        Block::Heading(text) => parts.push(Part::Heading(printable(text).into_owned())),
+        Block::Table(table) => parts.push(table_part(table, unit)),
+        _ => {}
+    }
+    for sentence in sentences::of(block, advice) {
+        let text = printable(&sentence.text).into_owned();
+        parts.push(match sentence.kind {
+            Kind::Plain => Part::Plain(text),
+            Kind::Note => Part::Note(text),
+            Kind::Hint => Part::Hint(text),
+        });
     }
     parts
 }
@@ -343,6 +337,7 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
             .map(|column| role(column.role))
             .collect(),
         rows: table.rows.iter().map(row).collect(),
+        parts: Vec::new(),
     }
 }
 

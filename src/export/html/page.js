@@ -44,7 +44,7 @@ function showEvent(index) {
   state.chosen = event.flat.functions.includes(state.chosen) && index ? state.chosen : event.flat.functions[0] ?? 0;
   const command = element('p', { className: 'command', 'data-command': 'report' });
   byId('overview').replaceChildren(...partsOf(event.overview, 'h2'), command);
-  showCommand('report', (event.commands.report ?? [])[0]);
+  showCommand('report', commandOf(event, 'report'));
   offerDrawings(event);
   choose(state.chosen);
   refresh();
@@ -92,7 +92,7 @@ function start() {
   startFlame();
   startTime();
   startDrawing();
-  byId('source-kind').addEventListener('change', showSource);
+  byId('source-kind').addEventListener('change', refresh);
   showTab = makeTabs(name => { state.view = name; refresh(); });
   state.view = '';
   startTheme();

@@ -5,7 +5,7 @@ function partsOf(parts, heading) {
     if (part.heading) return element(heading, { textContent: part.heading });
     if (!part.table) {
       const [kind, text] = Object.entries(part)[0];
-      return element('p', { className: kind, textContent: text });
+      return element('p', { className: kind === 'of_weights' ? 'plain' : kind, textContent: text });
     }
     const { titles, roles, rows } = part.table;
     const heads = titles.map((title, i) => ({ figure: { number: title }, heat: { number: title }, code: { code: title } }[roles[i]] ?? title));
@@ -13,8 +13,8 @@ function partsOf(parts, heading) {
   });
 }
 
-function showSource() {
-  const event = current(), found = event.sources.find(source => source.function === state.chosen), where = byId('source');
+async function showSource() {
+  const event = current(), found = event.sources.find(source => source.function === state.chosen), where = byId('source'), part = timePart();
   const others = event.sources.map(source => element('li', {}, functionButton(source.function)));
   byId('source-list').replaceChildren(...others);
   byId('source-note').textContent = event.sources.length
@@ -29,6 +29,12 @@ function showSource() {
   const kinds = { lines: found.lines, code: found.code }, picker = byId('source-kind');
   for (const option of picker.options) option.disabled = !kinds[option.value];
   if (!kinds[picker.value]) picker.value = found.lines ? 'lines' : 'code';
-  showCommand('source', event.commands[picker.value === 'lines' ? 'source' : 'code']?.join(quoted(found.function)));
-  where.replaceChildren(...partsOf(kinds[picker.value], 'h3'));
+  const kind = picker.value, sums = part && await lineSums(event, part);
+  if (event !== current() || found.function !== state.chosen || kind !== picker.value || part !== timePart()) return;
+  showCommand('source', commandOf(event, kind === 'lines' ? 'source' : 'code', part, found.function));
+  if (part && !part.figuresOf(found.function).total) {
+    where.replaceChildren(element('p', { textContent: `The function is in no sample of the time ${brushRange(event)} s.` }));
+    return;
+  }
+  where.replaceChildren(...partsOf(part ? sourcePart(event, found, kind, part, sums) : kinds[kind], 'h3'));
 }

@@ -110,8 +110,7 @@ function drawTable() {
   markChosen();
   const all = event.flat.functions.length;
   byId('table-note').textContent = `${grouped(order.length)} of ${grouped(all)} functions` + (shown.length < order.length ? `; the first ${grouped(ROWS)} are shown` : '');
-  const part = numbers.command;
-  showCommand('flat', part ?? (event.commands[`flat-${functionTable.sort}`] ?? [])[0]);
+  showCommand('flat', commandOf(event, `flat-${functionTable.sort}`, numbers.key ? numbers : null));
 }
 
 function markChosen() {

@@ -32,7 +32,9 @@ function seconds(nanoseconds) {
   return `${digits.slice(0, -9)}.${digits.slice(-9).replace(/0+$/, '') || '0'}`;
 }
 
-const brushRange = event => `${seconds(brush.first * event.time.bucket)}..${seconds((brush.last + 1) * event.time.bucket)}`;
+/** Where a bucket begins, in nanoseconds after the first sample; the last one ends where the part of time does that the page is about. */
+const beginOf = (event, bucket) => Math.min(event.time.start + bucket * event.time.bucket, event.time.end ?? Infinity);
+const brushRange = event => `${seconds(beginOf(event, brush.first))}..${seconds(beginOf(event, brush.last + 1))}`;
 
 /** What functions have in the brushed part of time; null if all of it is shown. */
 function timePart() {
@@ -55,7 +57,7 @@ function timePart() {
       const sum = calls ? calls.cycle(number) : -1;
       return { self: membersOf(listing, number).reduce((sum, id) => sum + figuresOf(id).self, 0), total: sum, innermost: sum, whole };
     };
-    return { self: own, total, whole, key, first: brush.first, last: brush.last, figuresOf, cycle, command: event.commands.time?.join(brushRange(event)) };
+    return { self: own, total, whole, key, first: brush.first, last: brush.last, figuresOf, cycle };
   });
 }
 
@@ -73,6 +75,7 @@ async function showTime() {
 /** Says where the whole time is shown although a part of it is chosen. */
 function noteTime() {
   const isPart = page && timePart();
+  if (isPart) byId('callers-time').textContent = noCallTimes(current());
   for (const note of document.querySelectorAll('.whole-time')) note.hidden = !isPart || note.id === 'callers-time' && !!current().time.calls;
 }
 
@@ -80,14 +83,14 @@ function showBrush() {
   const event = current(), isPart = isBrushed(event), times = event.times;
   byId('time-first').value = isPart ? brush.first : 0;
   byId('time-last').value = isPart ? brush.last : times.buckets - 1;
-  const say = (id, value) => byId(id).setAttribute('aria-valuetext', `${seconds(value * event.time.bucket)} seconds`);
+  const say = (id, value) => byId(id).setAttribute('aria-valuetext', `${seconds(beginOf(event, value))} seconds`);
   say('time-first', Number(byId('time-first').value));
   say('time-last', Number(byId('time-last').value) + 1);
   byId('time-all').hidden = !isPart;
   noteTime();
   byId('time-note').textContent = isPart
-    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. ${event.time.calls ? 'Callers, callees and the call graph' : 'The boxes of the call graph'}, the table and the flame graph of every call show this time; the figures above, the source and collapsed flame graphs show the whole time. Names, marks, numbers of calls and cycles are those of the whole recording, and bounds on totals of cut stacks are known for all of it only.`
-    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in the table, the flame graph, and callers and callees.`;
+    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. The table, ${event.tree_times ? 'the flame graph, ' : ''}the source${event.time.calls ? ', callers, callees and the call graph' : ' and the boxes of the call graph'} show this time. The figures above, names, marks and cycles are those of the whole time line, numbers of calls those of the whole recording; a command about a part may know a function by another name. Bounds on totals of cut stacks are not known for parts.`
+    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from ${event.time.start ? `${seconds(event.time.start)} s after ` : ''}the first sample. Drag over the map, or move the sliders, to see a part of time in all views.`;
   drawHeat();
 }
 
@@ -146,7 +149,7 @@ function startTime() {
       drawHeat();
     }
     const name = current().time.threads[row];
-    const from = bucket * current().time.bucket;
+    const from = beginOf(current(), bucket);
     showTip(name ? `${name}\nfrom ${seconds(from)} s: ${weight(times.threads[row][bucket], current())}` : '', event.clientX, event.clientY);
   });
   canvas.addEventListener('pointerup', event => {

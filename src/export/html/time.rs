@@ -11,13 +11,16 @@
 //! into the callee's cycle by this call (0 for calls inside of a cycle), and the self weight of what is
 //! called. Behind them stand the number of cycles, and for each its number, how many sums it has, their
 //! steps and their totals.
+//!
+//! Those of source lines and instructions are: the divisor; the number of parts, for each how many sums it
+//! has, and of each sum the step, the self weight, and what the total is more.
 
 use std::io;
 
 use serde::Serialize;
 
 use crate::analysis::graph::Model;
-use crate::analysis::threads::timeline::{CallSum, CycleSum, Timeline};
+use crate::analysis::threads::timeline::{CallSum, CycleSum, PartSum, Timeline};
 use crate::base::printable;
 use crate::profile::{FunctionId, Profile};
 use crate::view::graph::GraphView;
@@ -29,13 +32,21 @@ use super::packed::{Columns, divisor, maybe};
 pub(super) struct Time {
     /// The length of a bucket in nanoseconds.
     bucket: u64,
+    /// Where the first one begins, in nanoseconds after the first sample of the recording.
+    start: u64,
+    /// Where the part of time ends that the page is about; none for the end of the recording.
+    end: Option<u64>,
     /// The names of threads.
     threads: Vec<String>,
     /// Places of functions, in the order in which they stand in the columns.
     functions: Vec<u64>,
     columns: String,
-    /// Columns of calls and cycles; none where weights of calls are estimates.
+    /// Columns of calls and cycles; none where weights of calls are estimates, or there is no room.
     calls: Option<String>,
+    /// Whether there is no room.
+    is_without_calls: bool,
+    /// Columns of source lines and instructions.
+    parts: String,
 }
 
 impl Time {
@@ -82,11 +93,26 @@ impl Time {
         let calls = is_measured.then(|| calls(timeline, graph, place));
         Ok(Time {
             bucket: timeline.bucket,
+            start: timeline.start,
+            end: timeline.end,
             threads: timeline.threads.iter().map(name).collect(),
             functions: of_function.map(|sums| place(sums[0].function)).collect(),
             columns: columns.finish()?,
             calls: calls.transpose()?,
+            is_without_calls: false,
+            parts: parts(&timeline.of_parts)?,
         })
+    }
+
+    /// The number of bytes of the columns.
+    pub fn len(&self) -> usize {
+        let calls = self.calls.as_ref().map_or(0, String::len);
+        self.columns.len() + calls + self.parts.len()
+    }
+
+    /// Leaves calls and cycles out.
+    pub fn leave_out_calls(&mut self) {
+        self.is_without_calls = self.calls.take().is_some();
     }
 }
 
@@ -143,5 +169,24 @@ fn calls(
         steps(&mut columns, sums.iter().map(|sum| sum.bucket))?;
     }
     columns.column(of_cycles.iter().map(|sum| sum.total / unit))?;
+    columns.finish()
+}
+
+/// Packs the sums of source lines and instructions.
+fn parts(sums: &[PartSum]) -> io::Result<String> {
+    let all = sums.iter().flat_map(|sum| [sum.self_weight, sum.total]);
+    let unit = all.fold(0, divisor).max(1);
+    let count = sums.last().map_or(0, |sum| sum.part.index() + 1);
+    let mut counts = vec![0; count];
+    sums.iter().for_each(|sum| counts[sum.part.index()] += 1);
+    let mut columns = Columns::new();
+    columns.number(unit)?;
+    columns.number(count as u64)?;
+    columns.column(counts)?;
+    for sums in sums.chunk_by(|a, b| a.part == b.part) {
+        steps(&mut columns, sums.iter().map(|sum| sum.bucket))?;
+    }
+    columns.column(sums.iter().map(|sum| sum.self_weight / unit))?;
+    columns.column(sums.iter().map(|sum| (sum.total - sum.self_weight) / unit))?;
     columns.finish()
 }

@@ -23,8 +23,9 @@ use crate::view::label;
 
 use super::packed::{Columns, divisor};
 
-/// The most nodes of a tree in a page. Lighter ones are left out, with all that is under them.
-const NODES: usize = 100_000;
+/// The most nodes of a tree in a page, whatever room there is. Lighter ones are left out, with all that is
+/// under them.
+pub(super) const NODES: usize = 100_000;
 
 const STUB: u64 = 1;
 const INFERRED: u64 = 2;
@@ -82,15 +83,15 @@ pub(super) fn packed(
     columns.finish()
 }
 
-/// Which nodes are kept; `None` for all. A parent stands for at least as much as its children, so that
-/// the heaviest nodes are a tree.
-pub(super) fn kept(tree: &CallTree) -> Option<IdVec<NodeId, bool>> {
-    if tree.nodes.len() <= NODES {
+/// Which nodes are kept, if no more than `most` are; `None` for all. A parent stands for at least as much as
+/// its children, so that the heaviest nodes are a tree.
+pub(super) fn kept(tree: &CallTree, most: usize) -> Option<IdVec<NodeId, bool>> {
+    if tree.nodes.len() <= most {
         return None;
     }
     let mut standings: Vec<u64> = tree.nodes.iter().map(|node| node.standing()).collect();
     standings.sort_unstable();
-    let least = standings[standings.len() - NODES - 1];
+    let least = standings[standings.len() - most - 1];
     let kept: Vec<bool> = tree
         .nodes
         .iter()

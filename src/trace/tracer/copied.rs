@@ -17,6 +17,7 @@ impl Tracer<'_, '_, '_> {
         weights: Weights,
         switch: Option<Ticket>,
     ) {
+        let at = self.since(sample);
         let Some(copies) = &mut self.copies else {
             return;
         };
@@ -35,9 +36,7 @@ impl Tracer<'_, '_, '_> {
             thread: self.threads.of(pid, tid),
             weights,
             switch,
-            at: self
-                .times
-                .and_then(|(first, _)| Some(sample.time?.saturating_sub(first))),
+            at,
             room: sample.user_stack_room,
             is_in_exec: process.is_in_exec(),
             is_joined: false,

@@ -1,7 +1,8 @@
 //! The machine code of a function, with source lines between the instructions.
 
 use super::{
-    AnnotateView, arrows, expanded, figures, has_calls, row, shown, source, without_weights,
+    AnnotateView, RowOf, Section, Weights, arrows, expanded, figures, has_calls, row, shown,
+    source, without_weights,
 };
 use crate::analysis::annotate::CodeWeights;
 use crate::profile::{Instruction, Listing, Origin};
@@ -37,6 +38,12 @@ pub struct CodeLine<'a> {
     /// The same with what it calls.
     pub total: u64,
 }
+
+/// What the weight of a function where it is inlined is said to be.
+pub const ELSEWHERE: &str =
+    "self weight of the function where it is inlined into others, in their machine code.";
+/// The same of weight at other addresses.
+pub const OUTSIDE: &str = "taken at addresses that are not in this list.";
 
 /// What a reader has to know of code that is not that of a file which was mapped.
 fn origin(origin: Origin) -> Option<String> {
@@ -104,17 +111,23 @@ impl CodeView {
         })
     }
 
-    /// The blocks of a page.
-    pub(super) fn blocks(&self, view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
+    /// What is shown of it.
+    pub(super) fn sections(
+        &self,
+        view: &AnnotateView,
+        subject: &Subject,
+        sections: &mut Vec<Section>,
+    ) {
         let whole = view.whole(true);
         let is_shown = self.shown(view);
         let address = Column::new("address", "address", Role::Figure);
         let mut table = Table::new(figures(address, "instruction"));
         // The rows of the table that are instructions, by address.
         let mut rows: Vec<(u64, usize)> = Vec::new();
+        let mut rows_of = Vec::new();
         let mut last = None;
         let mut was_shown = true;
-        for (line, is_shown) in self.lines().zip(is_shown) {
+        for (number, (line, is_shown)) in self.lines().zip(is_shown).enumerate() {
             if !is_shown {
                 if was_shown {
                     table.rows.push(source::gap());
@@ -129,6 +142,8 @@ impl CodeView {
             }
             last = Some(instruction.position);
             rows.push((instruction.address, table.rows.len()));
+            rows_of.resize(table.rows.len(), None);
+            rows_of.push(Some(RowOf::Instruction(number)));
             let callee = self
                 .callee(instruction)
                 .map_or(String::new(), |callee| format!(" <{callee}>"));
@@ -141,12 +156,14 @@ impl CodeView {
             ));
         }
         self.draw(&mut table, &rows);
-        blocks.push(Block::Space);
-        blocks.push(Block::Heading(self.listing.file.clone()));
-        blocks.extend(origin(self.listing.origin).map(Block::Line));
+        rows_of.resize(table.rows.len(), None);
+        sections.push(Block::Space.into());
+        sections.push(Block::Heading(self.listing.file.clone()).into());
+        sections.extend(origin(self.listing.origin).map(|text| Block::Line(text).into()));
         for file in &view.files {
             let texts = source::warnings(file);
-            blocks.extend(texts.map(|text| Block::Line(format!("{}: {text}", file.file))));
+            let texts = texts.map(|text| Block::Line(format!("{}: {text}", file.file)));
+            sections.extend(texts.map(Section::from));
         }
         if table
             .rows
@@ -158,29 +175,23 @@ impl CodeView {
             } else {
                 table.without(&["calls"])
             };
-            blocks.push(Block::Table(without_weights(
-                view.without_totals(table),
-                subject,
-            )));
+            sections.push(Section {
+                block: Block::Table(without_weights(view.without_totals(table), subject)),
+                weights: Weights::Rows(rows_of),
+            });
         }
         let unit = &subject.selection.event().unit;
         let mut note = |weight: u64, text: &str| {
             if weight > 0 {
                 let text = format!("{}: {text}", number::weight(weight, unit));
-                blocks.push(Block::Line(text));
+                sections.push(Section::of_weights(text));
             }
         };
-        note(
-            self.inlined_elsewhere,
-            "self weight of the function where it is inlined into others, in their machine code.",
-        );
-        note(
-            self.outside,
-            "taken at addresses that are not in this list.",
-        );
+        note(self.inlined_elsewhere, ELSEWHERE);
+        note(self.outside, OUTSIDE);
         if self.listing.is_cut {
             let text = "The function has more code than is listed here.";
-            blocks.push(Block::Line(text.into()));
+            sections.push(Block::Line(text.into()).into());
         }
     }
 

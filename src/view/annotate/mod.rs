@@ -2,11 +2,13 @@
 
 mod arrows;
 mod code;
+mod section;
 mod shown;
 mod skid;
 mod source;
 
 pub use self::code::{CodeLine, CodeView};
+pub use self::section::{RowOf, Section, Weights};
 pub use self::source::{FileView, SourceLine};
 
 use super::label::Labels;
@@ -248,37 +250,47 @@ impl AnnotateView {
 
     /// The page without what is above the first table, and without the notes at its foot.
     pub fn body(&self, subject: &Subject) -> Vec<Block> {
-        let mut blocks = Vec::new();
+        let sections = self.sections(subject).into_iter();
+        sections.map(|section| section.block).collect()
+    }
+
+    /// The same, with what of it are figures.
+    pub fn sections(&self, subject: &Subject) -> Vec<Section> {
+        let mut sections = Vec::new();
         let knows_lines = !self.files.is_empty();
         let shows_code = self
             .code
             .as_ref()
             .filter(|_| self.options.assembly || !knows_lines);
         match shows_code {
-            Some(code) => code.blocks(self, subject, &mut blocks),
-            None => source::blocks(self, subject, &mut blocks),
+            Some(code) => code.sections(self, subject, &mut sections),
+            None => source::sections(self, subject, &mut sections),
         }
+        let mut say = |text: String| {
+            sections.push(Block::Space.into());
+            sections.push(Block::Line(text).into());
+        };
         if !knows_lines {
             let why = match self.code {
                 Some(_) => ": the file has no debug information for it",
                 None => "",
             };
-            let text = format!("No source line of this function is known{why}.");
-            blocks.extend([Block::Space, Block::Line(text)]);
+            say(format!("No source line of this function is known{why}."));
         }
         if let Some(reason) = &self.no_code
             && (self.options.assembly || !knows_lines)
         {
-            let text = format!("No machine code: {reason}.");
-            blocks.extend([Block::Space, Block::Line(text)]);
+            say(format!("No machine code: {reason}."));
         }
-        let has_tables = blocks.iter().any(|block| matches!(block, Block::Table(_)));
-        if has_tables {
-            blocks.push(Block::Space);
-            blocks.push(Block::Line(self.legend(subject, shows_code.is_some())));
-            blocks.extend(skid::note(subject.selection.event()).map(Block::Line));
+        let is_table = |section: &Section| matches!(section.block, Block::Table(_));
+        if sections.iter().any(is_table) {
+            sections.push(Block::Space.into());
+            let legend = self.legend(subject, shows_code.is_some());
+            sections.push(Section::of_weights(legend));
+            let note = skid::note(subject.selection.event());
+            sections.extend(note.map(|note| Block::Line(note).into()));
         }
-        blocks
+        sections
     }
 
     /// What the percentages are shares of.

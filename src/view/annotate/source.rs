@@ -3,7 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{AnnotateView, expanded, figures, has_calls, row, shown, without_weights};
+use super::{
+    AnnotateView, RowOf, Section, Weights, expanded, figures, has_calls, row, shown,
+    without_weights,
+};
 use crate::analysis::annotate::Summary;
 use crate::profile::{Listing, MadeCalls, SourceText};
 use crate::view::Subject;
@@ -168,10 +171,10 @@ pub(super) fn weights(lines: &[SourceLine]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The blocks of all files.
-pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
+/// What is shown of all files.
+pub(super) fn sections(view: &AnnotateView, subject: &Subject, sections: &mut Vec<Section>) {
     let whole = view.whole(false);
-    for file in &view.files {
+    for (number, file) in view.files.iter().enumerate() {
         let declared = subject.profile.functions[view.summary.function]
             .declared_at
             .as_deref()
@@ -184,9 +187,14 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
         let line_column = Column::new("line", "line", Role::Figure);
         let has_calls = has_calls(subject);
         let mut table = Table::new(figures(line_column, "source"));
+        let mut rows_of = Vec::new();
         let mut was_shown = true;
         for (line, is_shown) in lines.iter().zip(is_shown) {
             if is_shown {
+                rows_of.push(Some(RowOf::Line {
+                    file: number,
+                    line: line.line,
+                }));
                 let text = view.text(&file.file, line.line).map(expanded);
                 table.rows.push(row(
                     (line.self_weight, whole.0),
@@ -196,21 +204,25 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
                     text.map_or(Cell::Nothing, Cell::Text),
                 ));
             } else if was_shown {
+                rows_of.push(None);
                 table.rows.push(gap());
             }
             was_shown = is_shown;
         }
-        blocks.push(Block::Space);
-        blocks.extend(heading(file));
+        sections.push(Block::Space.into());
+        sections.extend(heading(file).into_iter().map(Section::from));
         let table = if has_calls {
             table
         } else {
             table.without(&["calls"])
         };
         let table = view.without_totals(table);
-        blocks.push(Block::Table(without_weights(table, subject)));
+        sections.push(Section {
+            block: Block::Table(without_weights(table, subject)),
+            weights: Weights::Rows(rows_of),
+        });
     }
-    unknown(view, subject, blocks);
+    unknown(view, subject, sections);
 }
 
 /// A row for what is left out.
@@ -248,7 +260,7 @@ pub(super) fn warnings(file: &FileView) -> impl Iterator<Item = &'static str> {
 }
 
 /// The weight whose lines are not known.
-fn unknown(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
+fn unknown(view: &AnnotateView, subject: &Subject, sections: &mut Vec<Section>) {
     let unknown = view.summary.lines.iter().find(|row| row.line.is_none());
     let Some(unknown) = unknown.filter(|_| !view.files.is_empty()) else {
         return;
@@ -265,7 +277,7 @@ fn unknown(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
             share(total, of_total),
             super::number::weight(total, unit),
         );
-        blocks.extend([Block::Space, Block::Line(text)]);
+        sections.extend([Block::Space.into(), Section::of_weights(text)]);
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod frames;
 mod sums;
+mod within;
 
 use rustc_hash::FxHashMap;
 
@@ -17,6 +18,7 @@ use crate::callgraph::{CycleId, Cycles};
 use crate::profile::{FunctionId, PathId, Profile, ThreadId, TimedRows};
 
 pub use self::frames::{Call, CallId};
+pub use self::within::{AskedFunction, Part, PartId};
 
 /// How many buckets there are at most.
 const BUCKETS: u32 = 256;
@@ -79,12 +81,29 @@ pub struct EndSum {
     pub weight: u64,
 }
 
+/// What a part of a function's source or machine code had in a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartSum {
+    /// The part.
+    pub part: PartId,
+    /// The number of the bucket.
+    pub bucket: u32,
+    /// The weight of the samples taken in it.
+    pub self_weight: u64,
+    /// The weight of the samples taken in it and in what it calls, each once.
+    pub total: u64,
+}
+
 /// Weights by time. Of each kind of sum there is nothing that is 0, and they are in order of what they
 /// are of, and of the bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// The length of a bucket in nanoseconds. The first begins with the first sample of the recording.
+    /// The length of a bucket in nanoseconds.
     pub bucket: u64,
+    /// Where the first bucket begins, in nanoseconds after the first sample of the recording.
+    pub start: u64,
+    /// Where the part of time ends that is looked at, if it does before the recording.
+    pub end: Option<u64>,
     /// The weight of each bucket.
     pub weights: Vec<u64>,
     /// The weight of each bucket for each thread, the heaviest first; `None` for all others together.
@@ -99,31 +118,38 @@ pub struct Timeline {
     pub of_cycles: Vec<CycleSum>,
     /// What was taken where stacks end.
     pub ends: Vec<EndSum>,
+    /// What parts of functions had.
+    pub of_parts: Vec<PartSum>,
+}
+
+/// What is summed up besides functions, calls and cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Numbers of where stacks end: samples are added up that have the same number.
+    pub ends: &'a IdVec<PathId, Option<u32>>,
+    /// The functions of whose source and machine code parts are asked for.
+    pub functions: &'a [AskedFunction],
 }
 
 impl Timeline {
     /// Sums up rows. Linear in rows and, for each bucket, in the paths of its samples, but for sorting.
-    ///
-    /// `ends` numbers where stacks end: samples are added up that have the same number.
     pub fn of(
         profile: &Profile,
         timed: &TimedRows,
         cycles: &Cycles,
-        ends: &IdVec<PathId, Option<u32>>,
+        asked: &Asked<'_>,
     ) -> Timeline {
-        let (rows, slices) = (timed.rows(), timed.slices());
+        let (rows, slices) = (timed.rows(), timed.len());
         let mut shift = 0;
         while slices >> shift > BUCKETS {
             shift += 1;
         }
-        let mut sums = sums::of(profile, rows, shift, cycles, ends);
-        while sums.len() > SUMS && slices >> shift > 1 {
-            sums.halve_buckets();
-            shift += 1;
-        }
+        let sums = sums::of(profile, rows, shift, cycles, asked);
         let buckets = (slices >> shift) as usize + 1;
         let mut timeline = Timeline {
-            bucket: timed.slice() << shift,
+            bucket: timed.slices().length << shift,
+            start: timed.slices().start,
+            end: timed.slices().end,
             weights: vec![0; buckets],
             threads: Vec::new(),
             calls: sums.calls,
@@ -131,6 +157,7 @@ impl Timeline {
             of_calls: sums.of_calls,
             of_cycles: sums.of_cycles,
             ends: sums.ends,
+            of_parts: sums.of_parts,
         };
         let mut of_threads: FxHashMap<ThreadId, Vec<u64>> = FxHashMap::default();
         for row in rows {
@@ -143,25 +170,57 @@ impl Timeline {
         while timeline.weights.len() > 1 && timeline.weights.last() == Some(&0) {
             timeline.weights.pop();
         }
-        let buckets = timeline.weights.len();
-        let mut threads: Vec<(ThreadId, Vec<u64>)> = of_threads.into_iter().collect();
-        threads.iter_mut().for_each(|row| row.1.truncate(buckets));
-        threads.sort_by_key(|(id, weights)| (std::cmp::Reverse(weights.iter().sum::<u64>()), *id));
-        let others = threads.split_off(threads.len().min(THREADS));
-        let named = threads.into_iter().map(|(id, weights)| (Some(id), weights));
-        timeline.threads = named.collect();
-        if !others.is_empty() {
-            let mut together = vec![0; buckets];
-            for (_, weights) in others {
-                together
-                    .iter_mut()
-                    .zip(weights)
-                    .for_each(|(sum, it)| *sum += it);
-            }
-            timeline.threads.push((None, together));
+        timeline.threads = heaviest(of_threads, timeline.weights.len());
+        while timeline.sums() > SUMS && timeline.weights.len() > 1 {
+            timeline.halve_buckets();
         }
         timeline
     }
+
+    /// The number of sums.
+    pub fn sums(&self) -> usize {
+        let of_groups = self.of_functions.len() + self.of_cycles.len();
+        of_groups + self.of_calls.len() + self.ends.len() + self.of_parts.len()
+    }
+
+    /// Makes one bucket of two each.
+    pub fn halve_buckets(&mut self) {
+        fn pairs(weights: &mut Vec<u64>) {
+            *weights = weights.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+        self.bucket *= 2;
+        pairs(&mut self.weights);
+        self.threads.iter_mut().for_each(|row| pairs(&mut row.1));
+        sums::halve(&mut self.of_functions);
+        sums::halve(&mut self.of_calls);
+        sums::halve(&mut self.of_cycles);
+        sums::halve(&mut self.ends);
+        sums::halve(&mut self.of_parts);
+    }
+}
+
+/// The rows of the heaviest threads, and one of all others, each with this number of buckets.
+fn heaviest(
+    of_threads: FxHashMap<ThreadId, Vec<u64>>,
+    buckets: usize,
+) -> Vec<(Option<ThreadId>, Vec<u64>)> {
+    let mut threads: Vec<(ThreadId, Vec<u64>)> = of_threads.into_iter().collect();
+    threads.iter_mut().for_each(|row| row.1.truncate(buckets));
+    threads.sort_by_key(|(id, weights)| (std::cmp::Reverse(weights.iter().sum::<u64>()), *id));
+    let others = threads.split_off(threads.len().min(THREADS));
+    let named = threads.into_iter().map(|(id, weights)| (Some(id), weights));
+    let mut rows: Vec<_> = named.collect();
+    if !others.is_empty() {
+        let mut together = vec![0; buckets];
+        for (_, weights) in others {
+            together
+                .iter_mut()
+                .zip(weights)
+                .for_each(|(sum, it)| *sum += it);
+        }
+        rows.push((None, together));
+    }
+    rows
 }
 
 /// Which node of the tree in which every call is a node the samples of each path end in. Linear in

@@ -1,7 +1,8 @@
 //! The sums of all buckets.
 
 use super::frames::{Call, CallId, Frame, Frames};
-use super::{CallSum, CycleSum, EndSum, Sum};
+use super::within::{self, PartId};
+use super::{Asked, CallSum, CycleSum, EndSum, PartSum, Sum};
 use crate::base::IdVec;
 use crate::callgraph::{CycleId, Cycles};
 use crate::profile::{FunctionId, PathId, Profile, TimedRow};
@@ -13,10 +14,11 @@ pub(super) struct Sums {
     pub of_calls: Vec<CallSum>,
     pub of_cycles: Vec<CycleSum>,
     pub ends: Vec<EndSum>,
+    pub of_parts: Vec<PartSum>,
 }
 
 /// A sum of a bucket.
-trait Bucketed: Copy + PartialEq {
+pub(super) trait Bucketed: Copy + PartialEq {
     type Of: Ord;
     fn of(&self) -> Self::Of;
     fn bucket(&mut self) -> &mut u32;
@@ -44,6 +46,7 @@ bucketed!(Sum, function: FunctionId, self_weight, total, innermost);
 bucketed!(CallSum, call: CallId, weight, contributed, total, self_weight);
 bucketed!(CycleSum, cycle: CycleId, total);
 bucketed!(EndSum, end: u32, weight);
+bucketed!(PartSum, part: PartId, self_weight, total);
 
 /// Adds up those that are of the same and in the same bucket, where they follow each other.
 fn add_up<S: Bucketed>(sums: &mut Vec<S>) {
@@ -56,24 +59,10 @@ fn add_up<S: Bucketed>(sums: &mut Vec<S>) {
     });
 }
 
-fn halve<S: Bucketed>(sums: &mut Vec<S>) {
+/// Makes one bucket of two each.
+pub(super) fn halve<S: Bucketed>(sums: &mut Vec<S>) {
     sums.iter_mut().for_each(|sum| *sum.bucket() /= 2);
     add_up(sums);
-}
-
-impl Sums {
-    pub fn len(&self) -> usize {
-        let of_groups = self.of_functions.len() + self.of_cycles.len();
-        of_groups + self.of_calls.len() + self.ends.len()
-    }
-
-    /// Makes one bucket of two each.
-    pub fn halve_buckets(&mut self) {
-        halve(&mut self.of_functions);
-        halve(&mut self.of_calls);
-        halve(&mut self.of_cycles);
-        halve(&mut self.ends);
-    }
 }
 
 /// What a path has in the bucket that is summed up.
@@ -127,7 +116,7 @@ pub(super) fn of(
     rows: &[TimedRow],
     shift: u32,
     cycles: &Cycles,
-    ends: &IdVec<PathId, Option<u32>>,
+    asked: &Asked<'_>,
 ) -> Sums {
     let frames = Frames::of(profile, cycles);
     let mut bucket = Bucket {
@@ -148,12 +137,19 @@ pub(super) fn of(
         of_calls: Vec::new(),
         of_cycles: Vec::new(),
         ends: Vec::new(),
+        of_parts: Vec::new(),
     };
+    let functions = within::Numbered::all(asked.functions);
+    let mut parts = within::Parts::of(profile, &functions);
     for rows in rows.chunk_by(|a, b| a.slice >> shift == b.slice >> shift) {
         rows.iter().for_each(|row| bucket.take(row));
         let number = rows.first().map_or(0, |row| row.slice >> shift);
-        bucket.sum_up(number, ends, &mut sums.ends);
+        bucket.sum_up(number, asked.ends, &mut sums.ends);
         bucket.finish(number, &mut sums);
+        if let Some(parts) = &mut parts {
+            rows.iter().for_each(|row| parts.take(row));
+            parts.finish(number, &mut sums.of_parts);
+        }
     }
     sums.of_functions
         .sort_unstable_by_key(|sum| (sum.function, sum.bucket));
@@ -162,6 +158,8 @@ pub(super) fn of(
     sums.of_cycles
         .sort_unstable_by_key(|sum| (sum.cycle, sum.bucket));
     sums.ends.sort_unstable_by_key(|sum| (sum.end, sum.bucket));
+    sums.of_parts
+        .sort_unstable_by_key(|sum| (sum.part, sum.bucket));
     add_up(&mut sums.ends);
     sums.calls = frames.calls;
     sums

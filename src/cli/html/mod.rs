@@ -1,6 +1,7 @@
 //! The page for a browser: `proftool export --to html` and `proftool report --html`.
 
-use std::collections::BTreeMap;
+mod commands;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use proftool::analysis::annotate::Sums;
 use proftool::analysis::detail::pairs::{self, Pair};
 use proftool::analysis::graph::Summary as GraphSummary;
 use proftool::analysis::report::Summary as ReportSummary;
-use proftool::analysis::threads::timeline::{self, Timeline};
+use proftool::analysis::threads::timeline::{self, Asked, AskedFunction, Timeline};
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Stacks};
 use proftool::base::IdVec;
 use proftool::export::html::{self, Document, EventViews, Within};
@@ -69,13 +70,19 @@ pub fn write(
     let timelines: Vec<_> = (selections.iter().zip(&summaries))
         .map(|((event, _), computed)| {
             let (profile, cycles) = (&profile, &computed.graph.cycles);
-            move |tree: &CallTree, numbers: &IdVec<NodeId, u32>| {
+            move |tree: &CallTree, numbers: &IdVec<NodeId, u32>, functions: &[AskedFunction]| {
                 let rows = query.times(profile, (*event)?)?;
                 let nodes = timeline::nodes_of_paths(profile, tree);
                 let number = |node: &Option<NodeId>| node.map(|node| numbers[node]);
                 let ends: Vec<Option<u32>> = nodes.iter().map(number).collect();
                 let ends: IdVec<PathId, Option<u32>> = ends.into();
-                Some(Timeline::of(profile, &rows, cycles, &ends))
+                let ends = &ends;
+                Some(Timeline::of(
+                    profile,
+                    &rows,
+                    cycles,
+                    &Asked { ends, functions },
+                ))
             }
         })
         .collect();
@@ -96,7 +103,8 @@ pub fn write(
             tree: &trees[number],
             timeline: &timelines[number],
             sources: &sources[number],
-            commands: commands(query, event),
+            commands: commands::of_all(query, event),
+            part_commands: commands::of_a_part(query, event),
         }
     });
     let document = Document {
@@ -153,12 +161,14 @@ impl<'a> Arranged<'a> {
 const SOURCES: usize = 8;
 /// The rows of each that have weight.
 const LINES: usize = 40;
+/// The rows around each of them.
+const CONTEXT: usize = 2;
 
 /// Shows the hottest functions from within, as far as their lines or their code are known.
 fn sources(query: &Query, arranged: &Arranged, show: &mut dyn FnMut(&Within)) {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),
-        context: 2,
+        context: CONTEXT,
         assembly,
         ..annotate::Options::default()
     };
@@ -187,58 +197,4 @@ fn sources(query: &Query, arranged: &Arranged, show: &mut dyn FnMut(&Within)) {
             });
         }
     }
-}
-
-/// The commands that print the numbers of each view, and in two parts those that take a function or a
-/// time between these.
-fn commands(query: &Query, event: Option<&str>) -> BTreeMap<&'static str, Vec<String>> {
-    let of = |view: &str, options: &str| {
-        let what = query.in_command(event);
-        let words = ["proftool", view, &what, options];
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        words.join(" ")
-    };
-    let with_function = |view: &str, options: &str| {
-        let after = of("", options);
-        let after = after.trim_start_matches("proftool");
-        vec![format!("proftool {view} "), after.to_owned()]
-    };
-    let sorts = ["self", "total", "name"];
-    let keys = ["flat-self", "flat-total", "flat-name"];
-    let mut commands = BTreeMap::new();
-    for (key, sort) in keys.into_iter().zip(sorts) {
-        let options = format!("--sort {sort} --names full --limit 0");
-        commands.insert(key, vec![of("flat", &options)]);
-    }
-    for degree in Collapse::ALL {
-        let key = match degree {
-            Collapse::None => "tree-none",
-            Collapse::Direct => "tree-direct",
-            Collapse::Conservative => "tree-conservative",
-            Collapse::Full => "tree-full",
-        };
-        let options = format!(
-            "--collapse {} --unfold --names full --min 0.1 --limit 0",
-            degree.name()
-        );
-        commands.insert(key, vec![of("tree", &options)]);
-    }
-    let time = of("flat", "--names full --limit 0 --time ");
-    commands.insert("time", vec![time, String::new()]);
-    let time = of(
-        "tree",
-        "--collapse none --unfold --names full --min 0.1 --limit 0 --time ",
-    );
-    commands.insert("time-tree", vec![time, String::new()]);
-    commands.insert("time-option", vec![" --time ".to_owned(), String::new()]);
-    commands.insert("cycles", vec![of("cycles", "--limit 0")]);
-    commands.insert("report", vec![of("report", "--limit 10")]);
-    commands.insert("detail", with_function("detail", "--names full --limit 0"));
-    let options = format!("--names full --limit {LINES} --context 2");
-    commands.insert("source", with_function("annotate", &options));
-    let options = format!("{options} --asm");
-    commands.insert("code", with_function("annotate", &options));
-    let graph = of("graph", "--static off --names full --function ");
-    commands.insert("graph", vec![graph, String::new()]);
-    commands
 }

@@ -1,0 +1,151 @@
+//! What grows with the recording, within the room that a page has: call trees, and sums by time.
+//!
+//! A page is opened from an e-mail, so it has to stay small. If there is not enough room, the lightest frames
+//! of the trees are left out, then time is divided into fewer buckets, and then the sums of calls and those
+//! of frames are left out. What is left stays exact, and the page says what it lacks.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::Serialize;
+
+use crate::analysis::threads::timeline::{AskedFunction, Timeline};
+use crate::analysis::tree::Collapse;
+use crate::export::json;
+use crate::profile::FunctionId;
+
+use super::time::Time;
+use super::{EventViews, OUTLINE, SCRIPTS, STYLE, WithoutTags, tree};
+
+/// How many bytes a page has, if it can be made that small.
+const PAGE: usize = 4_900_000;
+/// How much of the room the trees may take, in percent: the rest is for sums by time.
+const TREES: usize = 30;
+/// How many nodes a tree keeps, and how many buckets time is divided into, whatever room there is.
+const FEW_NODES: usize = 5_000;
+const FEW_BUCKETS: usize = 16;
+
+/// Trees, and sums by time.
+#[derive(Default, Serialize)]
+pub(super) struct Grown {
+    trees: BTreeMap<&'static str, String>,
+    pub time: Option<Time>,
+    /// What ends in the nodes of the tree in which every call is a node, by time.
+    tree_times: Option<String>,
+}
+
+/// The room that is left in a page.
+pub(super) struct Room(usize);
+
+impl Room {
+    /// That of a page which has this as well.
+    pub fn of_page(others: &impl Serialize) -> io::Result<Room> {
+        let scripts: usize = SCRIPTS.iter().map(|script| script.len()).sum();
+        let taken = OUTLINE.len() + STYLE.len() + scripts + written(others)?;
+        Ok(Room(PAGE.saturating_sub(taken)))
+    }
+
+    /// The share of one of this number of events.
+    pub fn share(&self, events: usize) -> usize {
+        self.0 / events.max(1)
+    }
+
+    /// Takes up room.
+    pub fn take(&mut self, grown: &Grown) -> io::Result<()> {
+        self.0 = self.0.saturating_sub(written(grown)?);
+        Ok(())
+    }
+}
+
+/// The number of bytes that something takes in a page.
+fn written(value: &impl Serialize) -> io::Result<usize> {
+    let mut count = Count(0);
+    json::value(&mut WithoutTags(&mut count), value)?;
+    Ok(count.0)
+}
+
+/// Counts what is written to it.
+struct Count(usize);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The trees of an event and its sums by time, within this number of bytes.
+pub(super) fn fitted(
+    event: &EventViews,
+    asked: &[AskedFunction],
+    place: &dyn Fn(FunctionId) -> u64,
+    room: usize,
+) -> io::Result<Grown> {
+    let mut grown = Grown::default();
+    let every = (event.tree)(Collapse::None);
+    let mut most = tree::NODES;
+    let mut kept = tree::kept(&every, most);
+    let mut packed = tree::packed(&every, kept.as_ref(), place)?;
+    // Trees of recursion that is collapsed have fewer nodes as a rule, and about as many at most.
+    let of_trees = Collapse::ALL.len() * packed.len();
+    if of_trees > room / 100 * TREES {
+        let nodes = every.nodes.len().min(most);
+        let fit = nodes as u128 * (room / 100 * TREES) as u128 / of_trees as u128;
+        most = FEW_NODES.max(fit as usize);
+        kept = tree::kept(&every, most);
+        packed = tree::packed(&every, kept.as_ref(), place)?;
+    }
+    let room = room.saturating_sub(Collapse::ALL.len() * packed.len());
+    // Where nothing is collapsed, each sample that passes a node ends in it or under it.
+    let numbers = tree::numbers(&every, kept.as_ref());
+    if let Some(timeline) = (event.timeline)(&every, &numbers, asked) {
+        grown.add_times(event, timeline, place, room)?;
+    }
+    drop((every, numbers, kept));
+    grown.trees.insert(Collapse::None.name(), packed);
+    for degree in Collapse::ALL {
+        if degree != Collapse::None {
+            let tree = (event.tree)(degree);
+            let kept = tree::kept(&tree, most);
+            let packed = tree::packed(&tree, kept.as_ref(), place)?;
+            grown.trees.insert(degree.name(), packed);
+        }
+    }
+    Ok(grown)
+}
+
+impl Grown {
+    /// Adds the sums by time, within this number of bytes.
+    fn add_times(
+        &mut self,
+        event: &EventViews,
+        mut timeline: Timeline,
+        place: &dyn Fn(FunctionId) -> u64,
+        room: usize,
+    ) -> io::Result<()> {
+        let profile = event.subject.profile;
+        let (time, ends) = loop {
+            let time = Time::of(profile, &timeline, event.graph, place)?;
+            let ends = tree::times(&timeline.ends)?;
+            let size = time.len() + ends.len();
+            if size <= room || timeline.weights.len() <= FEW_BUCKETS {
+                break (time, ends);
+            }
+            // A sum takes about as many bytes in longer buckets.
+            let most = timeline.sums() as u128 * room as u128 / size as u128;
+            while timeline.sums() as u128 > most && timeline.weights.len() > FEW_BUCKETS {
+                timeline.halve_buckets();
+            }
+        };
+        let time = self.time.insert(time);
+        if time.len() + ends.len() > room {
+            time.leave_out_calls();
+        }
+        self.tree_times = (time.len() + ends.len() <= room).then_some(ends);
+        Ok(())
+    }
+}
