@@ -92,4 +92,5 @@ mod truth;
 mod unwind;
 mod unwind_oracle;
 mod waiting_pages;
+mod widths;
 mod written;
