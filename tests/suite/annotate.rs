@@ -7,8 +7,8 @@ use proftool::analysis::inclusive;
 use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, csv, json, text};
 use proftool::profile::{
-    Builder, Callee, EventId, Filter, Function, FunctionId, FunctionKind, Instruction, Line,
-    Listing, Module, Place, Position, Profile, SourceText, Thread,
+    Builder, Callee, EventId, Filter, Function, FunctionId, Instruction, Line, Listing, Module,
+    Place, Position, Profile, SourceText, Thread,
 };
 use proftool::view::annotate::{AnnotateView, Base, Material, Options, arrange};
 use proftool::view::{Figures, Names, Subject};
@@ -46,21 +46,12 @@ fn build(samples: &[Taken]) -> Profile {
     let functions: Vec<FunctionId> = (0..4)
         .map(|i| {
             builder.function(Function {
-                name: format!("f{i}"),
-                linkage_name: None,
-                declared_at: None,
-                module,
                 address: Some(0x1000 * i),
-                kind: FunctionKind::Named,
+                ..Function::named(format!("f{i}"), module)
             })
         })
         .collect();
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     for (stack, weight) in samples {
         let (mut path, mut place, mut from) = (None, None, None);
         for (function, line, address, inlined) in settled(stack) {
