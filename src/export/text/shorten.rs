@@ -87,7 +87,7 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 /// assert_eq!(shortened("alloc::vec::Vec::push", 10), "…::push");
 /// assert_eq!(shortened("de::from_slice::<alloc::Vec>", 22), "de::from_slice::<…>");
 /// assert_eq!(shortened("alloc::vec::Vec::push (inlined)", 20), "…::push (inlined)");
-/// assert_eq!(shortened("alloc::vec::Vec::extend_from_slice", 14), "…exten…m_slice");
+/// assert_eq!(shortened("alloc::vec::Vec::extend_from_slice", 14), "…exte…om_slice");
 /// assert_eq!(shortened("std::panic::catch_unwind::<main::{closure#0}>", 17), "…::catch_unwind…");
 /// assert_eq!(shortened("parse_expression", 12), "pars…ression");
 /// assert_eq!(shortened("構文解析器", 7), "構…析器");
