@@ -45,10 +45,18 @@ pub(super) fn weight(most: AtMost) -> Cell {
 
 /// What the column means in one line, where it is shown.
 pub(super) fn short_legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Block> {
+    let cells: Vec<&Cell> = cells.into_iter().collect();
+    let is_unknown = { cells.iter() }.any(|cell| matches!(cell, Cell::Limit { .. }));
+    let unknown = if is_unknown {
+        "; ?: unknown whether it can"
+    } else {
+        ""
+    };
     legend(RowKind::Function, cells).map(|_| Block::Legend {
         key: KEY,
-        text: "at most: if every incomplete stack that may lack the function had it; ?: unknown whether it can."
-            .into(),
+        text: format!(
+            "at most: if every incomplete stack that may lack the function had it{unknown}."
+        ),
     })
 }
 
