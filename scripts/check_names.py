@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks names on pages: check_names.py PROFTOOL RECORDING[=REGEX]...
 
-At 80, 100 and 160 columns no text on a page of flat, report, cycles or tree may stand for two functions: the page is
+At 40, 60, 80, 100 and 160 columns no text on a page of flat, report, cycles or tree may stand for two functions: the page is
 held against the same page in 1000 columns, where no name is shortened. No two rows of a table of functions may have
 one label, every label that is printed has to be accepted by detail, every ninth one and every shortened one also by
 tree --root, annotate and as --focus, and no call may lose its arrow. In the tree a line of the project's own code has
@@ -17,7 +17,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-WIDTHS = (80, 100, 160)
+WIDTHS = (40, 60, 80, 100, 160)
 WIDE = 1000
 OWN_WITHIN = 20
 EVERY = 9
@@ -52,7 +52,7 @@ def column(lines, title):
             tables.append(rows)
         elif not line.strip() or re.match(r" *(self %|total %|est. total %|%|calls) ", line):
             at = None
-        elif line[:1].isalpha() or line.startswith(("…", "⋯", "≈", "(", "[")):
+        elif line[:1].isalpha() or line.startswith(("…", "⋯ ", "≈", "≥:", "(", "[")):
             at = None
         elif at is not None and len(line) > at:
             text = line[at:end].strip()
@@ -63,7 +63,7 @@ def column(lines, title):
 
 
 def bare(text):
-    text = re.sub(r"^[│├└↳ ]*", "", text)
+    text = re.sub(r"^(⋯\d+ )?[│├└↳ ]*", "", text)
     text = text.lstrip("≈")
     text = re.sub(r" \[\d+\]$", "", text)
     text = re.sub(r" <cycle \d+>$", "", text)

@@ -23,9 +23,7 @@ use proftool::analysis::flow::Flow;
 use proftool::analysis::fonseca::{self, Rule};
 use proftool::base::{Event, IdVec};
 use proftool::callgraph::CallGraph;
-use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, Profile,
-};
+use proftool::profile::{Builder, EventId, Filter, Function, FunctionId, Module, Profile};
 
 fn main() -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -72,14 +70,7 @@ impl Counted {
             path: "/app".into(),
         });
         for index in 0..functions {
-            builder.function(Function {
-                name: format!("f{index}"),
-                linkage_name: None,
-                declared_at: None,
-                module,
-                address: None,
-                kind: FunctionKind::Named,
-            });
+            builder.function(Function::named(format!("f{index}"), module));
         }
         Counted {
             builder,

@@ -9,7 +9,7 @@
 use proftool::analysis::tree::{Collapse, Stacks};
 use proftool::base::{Event, WeightSum};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
+    Builder, EventId, Filter, Function, FunctionId, Module, PathId, Profile, Thread,
 };
 
 const DEPTH: usize = 100;
@@ -34,32 +34,18 @@ fn builder(number: u64) -> (Builder, Vec<FunctionId>) {
         path: "/app".into(),
     });
     let function = |i| Function {
-        name: format!("f{i}"),
-        linkage_name: None,
-        declared_at: None,
-        module,
         address: Some(i),
-        kind: FunctionKind::Named,
+        ..Function::named(format!("f{i}"), module)
     };
     let functions = (0..number).map(|i| builder.function(function(i))).collect();
-    builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    builder.thread(Thread::new(1, 1, "app"));
     (builder, functions)
 }
 
 /// Each stack leaves the one before it at a random depth, mostly near its end, as samples do.
 fn million(stacks: u64, number: u64) -> Profile {
     let (mut builder, functions) = builder(number);
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move |below: u64| {
         state ^= state << 13;
@@ -93,12 +79,7 @@ fn million(stacks: u64, number: u64) -> Profile {
 /// One stack that goes round all functions.
 fn deep(depth: usize, number: u64) -> Profile {
     let (mut builder, functions) = builder(number);
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     let mut path = None;
     for function in functions.iter().cycle().take(depth) {
         path = Some(builder.path(path, *function, false));

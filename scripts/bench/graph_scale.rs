@@ -21,7 +21,7 @@ use proftool::analysis::{measured, propagation, recursion};
 use proftool::base::{Event, WeightSum};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
+    Builder, EventId, Filter, Function, FunctionId, Module, PathId, Profile, Thread,
 };
 
 /// The steps that are measured, in order.
@@ -48,27 +48,14 @@ impl Maker {
             path: "/app".into(),
         });
         builder.event(Event::named("cycles"));
-        let functions = (0..functions).map(|i| {
-            builder.function(Function {
-                name: format!("f{i}"),
-                linkage_name: None,
-                declared_at: None,
-                module,
-                address: None,
-                kind: FunctionKind::Named,
-            })
-        });
+        let functions =
+            (0..functions).map(|i| builder.function(Function::named(format!("f{i}"), module)));
         let functions = functions.collect();
         Maker { builder, functions }
     }
 
     fn stack(&mut self, functions: impl Iterator<Item = usize>) {
-        let thread = self.builder.thread(Thread {
-            pid: 1,
-            tid: 1,
-            comm: "app".into(),
-            job: None,
-        });
+        let thread = self.builder.thread(Thread::new(1, 1, "app"));
         let mut last: Option<PathId> = None;
         for function in functions {
             last = Some(self.builder.path(last, self.functions[function], false));

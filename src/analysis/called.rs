@@ -65,7 +65,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Option<IdVec<Fun
 mod tests {
     use super::*;
     use crate::base::{Event, Unit, WeightSum};
-    use crate::profile::{Builder, Filter, Function, FunctionKind, Module, Thread};
+    use crate::profile::{Builder, Filter, Function, Module, Thread};
 
     #[test]
     fn what_is_inlined_somewhere_has_no_time_for_each_call() {
@@ -75,26 +75,13 @@ mod tests {
                 name: "app".into(),
                 path: "/app".into(),
             });
-            let [main, hot, work] = ["main", "hot", "work"].map(|name| {
-                builder.function(Function {
-                    name: name.into(),
-                    linkage_name: None,
-                    declared_at: None,
-                    module,
-                    address: None,
-                    kind: FunctionKind::Named,
-                })
-            });
+            let [main, hot, work] =
+                ["main", "hot", "work"].map(|name| builder.function(Function::named(name, module)));
             let event = builder.event(Event {
                 unit: Unit::Nanoseconds,
                 ..Event::named("cpu-clock")
             });
-            let thread = builder.thread(Thread {
-                pid: 1,
-                tid: 1,
-                comm: "app".into(),
-                job: None,
-            });
+            let thread = builder.thread(Thread::new(1, 1, "app"));
             let main_path = builder.path(None, main, false);
             let hot_path = builder.path(Some(main_path), hot, false);
             let called = builder.path(Some(main_path), work, false);

@@ -31,13 +31,11 @@ use crate::profile::FunctionId;
 /// use proftool::analysis::propagation;
 /// use proftool::base::Id;
 /// use proftool::callgraph::{CallGraph, Cycles};
-/// use proftool::profile::{Builder, Function, FunctionId, FunctionKind, Module, Selection};
+/// use proftool::profile::{Builder, Function, FunctionId, Module, Selection};
 ///
 /// let mut builder = Builder::default();
 /// let module = builder.module(Module { name: "app".into(), path: "app".into() });
-/// let [a, b, log, write] = ["a", "b", "log", "write"].map(|name| builder.function(Function {
-///     name: name.into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
-/// }));
+/// let [a, b, log, write] = ["a", "b", "log", "write"].map(|name| builder.function(Function::named(name, module)));
 /// for (from, to, calls) in [(a, log, 1), (b, log, 3), (log, write, 1)] {
 ///     builder.count(Some(from), to, calls);
 /// }

@@ -50,15 +50,13 @@ pub enum SamplingError {
 /// ```
 /// use proftool::analysis::sampling_error::{SamplingError, of};
 /// use proftool::base::{Event, Sampling, WeightSum};
-/// use proftool::profile::{Builder, Filter, Function, FunctionKind, Module, Thread};
+/// use proftool::profile::{Builder, Filter, Function, Module, Thread};
 ///
 /// let mut builder = Builder::default();
 /// let event = builder.sampled_event(Event::named("cycles"), Sampling::Drawn);
 /// # let module = builder.module(Module { name: "app".into(), path: "/bin/app".into() });
-/// # let main = builder.function(Function {
-/// #     name: "main".into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
-/// # });
-/// # let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into(), job: None });
+/// # let main = builder.function(Function::named("main", module));
+/// # let thread = builder.thread(Thread::new(1, 1, "app"));
 /// # let path = builder.path(None, main, false);
 /// builder.sample(event, thread, path, None, WeightSum::equal(10_000, 10));
 /// builder.sample(event, thread, path, None, WeightSum::equal(990, 990));

@@ -69,13 +69,11 @@ impl Calls {
     /// ```
     /// use proftool::base::{Event, Id};
     /// use proftool::callgraph::{CallGraph, Calls, CycleId, Cycles};
-    /// use proftool::profile::{Builder, Function, FunctionKind, Module, Selection};
+    /// use proftool::profile::{Builder, Function, Module, Selection};
     ///
     /// let mut builder = Builder::default();
     /// let module = builder.module(Module { name: "app".into(), path: "app".into() });
-    /// let [main, a, b] = ["main", "a", "b"].map(|name| builder.function(Function {
-    ///     name: name.into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
-    /// }));
+    /// let [main, a, b] = ["main", "a", "b"].map(|name| builder.function(Function::named(name, module)));
     /// for (from, to, calls) in [(main, a, 1), (a, b, 3), (b, a, 2)] {
     ///     builder.count(Some(from), to, calls);
     /// }

@@ -28,7 +28,7 @@ pub(super) struct Sentence {
 pub(super) fn of(block: &Block, advice: &dyn Advice) -> Vec<Sentence> {
     let sentence = |kind, text| vec![Sentence { kind, text }];
     match block {
-        Block::Line(text) => sentence(Kind::Plain, text.clone()),
+        Block::Line(text) | Block::Legend { text, .. } => sentence(Kind::Plain, text.clone()),
         Block::Caveat(caveat) => {
             let mut both = sentence(Kind::Note, caveat.to_string());
             let hint = advice.on_caveat(caveat);

@@ -135,12 +135,7 @@ pub fn read_as(
 ) -> Result<Profile, Reason> {
     let mut reader = Reader::default();
     let event = reader.builder.sampled_event(unit.event(), unit.sampling());
-    let thread = reader.builder.thread(Thread {
-        pid: 0,
-        tid: 0,
-        comm: "".into(),
-        job: None,
-    });
+    let thread = reader.builder.thread(Thread::new(0, 0, ""));
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);
     let (mut stacks, mut weights) = (0u64, 0u64);

@@ -74,13 +74,7 @@ impl StackBuilder {
     }
 
     pub fn thread(&mut self, pid: i32, tid: i32, comm: &str) -> ThreadId {
-        let comm = comm.into();
-        self.builder.thread(Thread {
-            pid,
-            tid,
-            comm,
-            job: None,
-        })
+        self.builder.thread(Thread::new(pid, tid, comm))
     }
 
     #[cfg(feature = "import")]

@@ -62,6 +62,18 @@ pub struct Function {
 }
 
 impl Function {
+    /// A function of this name, of which nothing else is known.
+    pub fn named(name: impl Into<String>, module: ModuleId) -> Function {
+        Function {
+            name: name.into(),
+            linkage_name: None,
+            declared_at: None,
+            module,
+            address: None,
+            kind: FunctionKind::Named,
+        }
+    }
+
     /// Whether it is a mark under which what is known of a stack hangs whose outer callers are not:
     /// [`TRUNCATED`] or [`BROKEN`].
     pub fn is_cut_mark(&self) -> bool {

@@ -31,6 +31,16 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// A thread of a process that is no compiler or linker.
+    pub fn new(pid: i32, tid: i32, comm: impl Into<Arc<str>>) -> Thread {
+        Thread {
+            pid,
+            tid,
+            comm: comm.into(),
+            job: None,
+        }
+    }
+
     /// Returns what the process was started for; its command name where that is not known.
     pub fn command(&self) -> &Arc<str> {
         self.job.as_ref().unwrap_or(&self.comm)

@@ -165,7 +165,7 @@ pub(super) fn figure_columns(known: Option<Total>) -> [Column; 6] {
         range::column(),
         Column::new("self", "self", Role::Spare),
         Column::new("total", total, Role::Spare),
-        Column::new("total_max", "at most", Role::Figure),
+        Column::new("total_max", "at most", Role::Bound),
     ]
 }
 

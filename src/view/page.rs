@@ -53,6 +53,13 @@ pub enum Block {
     },
     /// A table.
     Table(Table),
+    /// What a column of the page's tables means; not said where there is no room for the column.
+    Legend {
+        /// The key of the column.
+        key: &'static str,
+        /// What it means.
+        text: String,
+    },
     /// Something that a reader has to know to read the figures right.
     Caveat(Caveat),
     /// Such things of which each is about few samples.

@@ -13,7 +13,7 @@ pub(super) const KEY: &str = "total_max_percent";
 
 /// The column for the upper end of a range as a share, where people read it.
 pub(super) fn column() -> Column {
-    Column::new(KEY, "at most %", Role::Figure)
+    Column::new(KEY, "at most %", Role::Bound)
 }
 
 /// The upper end of a range for people: empty where the total is exact, as far as its digits show.
@@ -45,11 +45,18 @@ pub(super) fn weight(most: AtMost) -> Cell {
 
 /// What the column means in one line, where it is shown.
 pub(super) fn short_legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Block> {
-    legend(RowKind::Function, cells).map(|_| {
-        Block::Line(
-            "at most: if every incomplete stack that may lack the function had it; ?: unknown whether it can."
-                .into(),
-        )
+    let cells: Vec<&Cell> = cells.into_iter().collect();
+    let is_unknown = { cells.iter() }.any(|cell| matches!(cell, Cell::Limit { .. }));
+    let unknown = if is_unknown {
+        "; ?: unknown whether it can"
+    } else {
+        ""
+    };
+    legend(RowKind::Function, cells).map(|_| Block::Legend {
+        key: KEY,
+        text: format!(
+            "at most: if every incomplete stack that may lack the function had it{unknown}."
+        ),
     })
 }
 
@@ -76,10 +83,11 @@ pub(super) fn legend<'a>(
     } else {
         "function"
     };
-    is_shown.then(|| {
-        Block::Line(format!(
+    is_shown.then(|| Block::Legend {
+        key: KEY,
+        text: format!(
             "at most: the total if the {row} was on every incomplete stack that may lack it.{unknown}"
-        ))
+        ),
     })
 }
 

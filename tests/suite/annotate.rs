@@ -7,8 +7,8 @@ use proftool::analysis::inclusive;
 use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, csv, json, text};
 use proftool::profile::{
-    Builder, Callee, EventId, Filter, Function, FunctionId, FunctionKind, Instruction, Line,
-    Listing, Module, Place, Position, Profile, Slices, SourceText, Thread, TimedSample,
+    Builder, Callee, EventId, Filter, Function, FunctionId, Instruction, Line, Listing, Module,
+    Place, Position, Profile, Slices, SourceText, Thread, TimedSample,
 };
 use proftool::view::annotate::{AnnotateView, Base, Material, Options, arrange};
 use proftool::view::{Figures, Names, Subject};
@@ -56,21 +56,12 @@ pub(super) fn build_timed(samples: &[Taken], slices: &[u32]) -> Profile {
     let functions: Vec<FunctionId> = (0..4)
         .map(|i| {
             builder.function(Function {
-                name: format!("f{i}"),
-                linkage_name: None,
-                declared_at: None,
-                module,
                 address: Some(0x1000 * i),
-                kind: FunctionKind::Named,
+                ..Function::named(format!("f{i}"), module)
             })
         })
         .collect();
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     for ((stack, weight), &slice) in samples.iter().zip(slices) {
         let (mut path, mut place, mut from) = (None, None, None);
         for (function, line, address, inlined) in settled(stack) {

@@ -14,8 +14,8 @@ use proftool::callgraph::CallGraph;
 use proftool::export::{Facts, csv, json, text};
 use proftool::input::folded;
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, LineId, Module, Profile,
-    Selection, Thread, Weighing,
+    Builder, EventId, Filter, Function, FunctionId, Line, LineId, Module, Profile, Selection,
+    Thread, Weighing,
 };
 use proftool::view::detail::{Options, arrange};
 use proftool::view::{Figures, Names, Subject};
@@ -44,25 +44,9 @@ fn build(samples: &[Taken], placed: bool) -> Profile {
         path: "/app".into(),
     });
     let functions: Vec<FunctionId> = (0..5)
-        .map(|i| {
-            builder.function(Function {
-                name: format!("f{i}"),
-                linkage_name: None,
-                declared_at: None,
-                module,
-                address: None,
-                kind: FunctionKind::Named,
-            })
-        })
+        .map(|i| builder.function(Function::named(format!("f{i}"), module)))
         .collect();
-    let threads = [0, 1].map(|tid| {
-        builder.thread(Thread {
-            pid: 1,
-            tid,
-            comm: format!("t{tid}").into(),
-            job: None,
-        })
-    });
+    let threads = [0, 1].map(|tid| builder.thread(Thread::new(1, tid, format!("t{tid}"))));
     for (stack, event, thread, weight, count) in samples {
         let (mut path, mut place, mut last) = (None, None, None);
         for &(function, line, inlined) in stack {

@@ -459,7 +459,7 @@ fn code_behind_an_inner_function_belongs_to_the_outer_one() {
 
 #[test]
 fn the_number_of_workers_changes_nothing() {
-    let binary = Binary::open(Path::new(env!("CARGO_BIN_EXE_proftool"))).unwrap();
+    let binary = Binary::open(&support::c_library()).unwrap();
     let one = scan::calls(&binary, NonZeroUsize::new(1)).unwrap();
     let seven = scan::calls(&binary, NonZeroUsize::new(7)).unwrap();
     assert!(one.sites.len() > 1000 && one.sites.is_sorted_by_key(|site| site.at));

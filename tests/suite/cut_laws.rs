@@ -221,12 +221,7 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
     if known == Known::All {
         builder.code_is_whole();
     }
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     for recorded in &run.stacks {
         let cut = recorded.cut.filter(|_| is_cut);
         let mut path = cut.map(|_| builder.path(None, mark, false));

@@ -92,15 +92,8 @@ pub fn build(samples: &[Taken]) -> Profile {
             })
         })
         .collect();
-    let threads = [(7, "app"), (8, "wor ker")].map(|(tid, comm)| {
-        let comm = comm.into();
-        builder.thread(Thread {
-            pid: 7,
-            tid,
-            comm,
-            job: None,
-        })
-    });
+    let threads =
+        [(7, "app"), (8, "wor ker")].map(|(tid, comm)| builder.thread(Thread::new(7, tid, comm)));
     for (stack, thread, weight, count) in samples {
         let mut at = None;
         let (mut called_from, mut outside) = (None, None);
@@ -372,23 +365,8 @@ fn the_program_is_the_first_mapping_of_pprof() {
         let (name, path) = (path.rsplit('/').next().unwrap().into(), path.into());
         builder.module(Module { name, path })
     });
-    let functions = modules.map(|module| {
-        builder.function(Function {
-            name: "work".into(),
-            linkage_name: None,
-            declared_at: None,
-            module,
-            address: None,
-            kind: FunctionKind::Named,
-        })
-    });
-    let comm = "app".into();
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm,
-        job: None,
-    });
+    let functions = modules.map(|module| builder.function(Function::named("work", module)));
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     for (function, weight) in functions.into_iter().zip([9, 1]) {
         let path = builder.path(None, function, false);
         builder.sample(event, thread, path, None, WeightSum::of(weight));

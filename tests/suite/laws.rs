@@ -116,12 +116,7 @@ fn build_as(names: &[String], identities: &[Identity], samples: &[Taken]) -> Pro
             })
         })
         .collect();
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     for (stack, _, weight, count, _) in samples {
         let mut path = None;
         for &(function, inlined) in stack {
@@ -156,12 +151,7 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
         .collect();
     for (stack, thread, weight, count, line) in samples {
         let comm = names[thread % names.len()].clone();
-        let thread = builder.thread(Thread {
-            pid: 1,
-            tid: *thread as i32,
-            comm: comm.into(),
-            job: None,
-        });
+        let thread = builder.thread(Thread::new(1, *thread as i32, comm));
         let line = line.map(|line| {
             builder.line(Line {
                 file: names[0].clone(),

@@ -94,4 +94,5 @@ mod truth;
 mod unwind;
 mod unwind_oracle;
 mod waiting_pages;
+mod widths;
 mod written;

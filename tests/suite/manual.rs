@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use crate::cli::{fixture, proftool};
+use crate::support::c_library;
 
 fn scratch(name: &str) -> PathBuf {
     crate::support::directory(&format!("manual-{name}"))
@@ -91,8 +92,9 @@ fn a_default_does_not_contradict_the_command_line() {
 fn a_default_of_a_group_gives_way_to_the_option_that_is_given() {
     let path = scratch("group").join("config.toml");
     fs::write(&path, "[callgraph]\ncycles = true\n").unwrap();
-    let program = env!("CARGO_BIN_EXE_proftool");
-    let mut command = proftool(&["callgraph", program, "--roots", "--limit", "1"]);
+    let library = c_library();
+    let library = library.to_str().unwrap();
+    let mut command = proftool(&["callgraph", library, "--roots", "--limit", "1"]);
     let output = answer(command.env("PROFTOOL_CONFIG", &path));
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(!output.stdout.is_empty());

@@ -73,12 +73,7 @@ fn declared(functions: &[(&str, u32, &str)]) -> Profile {
         name: "par".into(),
         path: "/home/me/par/target/par".into(),
     });
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "par".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "par"));
     for (index, &(name, line, source_name)) in functions.iter().enumerate() {
         let function = builder.function(Function {
             name: name.into(),

@@ -5,8 +5,7 @@ use proftool::analysis::report::Summary;
 use proftool::base::{Caveat, CaveatKind, Caveats, Event, Sampling, WeightSum};
 use proftool::export::{Advice, text};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Quality,
-    Thread,
+    Builder, EventId, Filter, Function, FunctionId, Line, Module, Profile, Quality, Thread,
 };
 use proftool::view::question::Question;
 use proftool::view::{Figures, Names, Subject, report};
@@ -26,16 +25,8 @@ fn recording() -> Profile {
             path: format!("/usr/bin/{name}"),
         })
     });
-    let mut function = |name: &str, module| -> FunctionId {
-        builder.function(Function {
-            name: name.into(),
-            linkage_name: None,
-            declared_at: None,
-            module,
-            address: None,
-            kind: FunctionKind::Named,
-        })
-    };
+    let mut function =
+        |name: &str, module| -> FunctionId { builder.function(Function::named(name, module)) };
     let main = function("main", app);
     let parse = function("app::Parser<T>::parse(std::string_view)", app);
     let memmove = function("__memmove_avx_unaligned_erms", libc);
@@ -50,12 +41,7 @@ fn recording() -> Profile {
     let parse = builder.path(Some(main), parse, false);
     let memmove = builder.path(Some(parse), memmove, false);
     for (tid, comm) in [(11, "app"), (12, "app"), (13, "worker")] {
-        let thread = builder.thread(Thread {
-            pid: 11,
-            tid,
-            comm: comm.into(),
-            job: None,
-        });
+        let thread = builder.thread(Thread::new(11, tid, comm));
         builder.sample(
             event,
             thread,

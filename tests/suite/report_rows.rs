@@ -7,9 +7,7 @@ use proftool::analysis::report::Summary;
 use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, text};
 use proftool::input::folded;
-use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread,
-};
+use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Thread};
 use proftool::view::report::{self, Report};
 use proftool::view::{Figures, Names, Subject};
 use proptest::collection::vec;
@@ -97,26 +95,14 @@ fn functions_that_recurse_or_have_self_time_keep_their_row() {
 fn a_library_does_not_stand_for_the_programs_own_function() {
     let mut builder = Builder::default();
     let event = builder.event(Event::named("cpu-clock"));
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     let mut path = None;
     for (name, module) in [("_start", "libc"), ("main", "app"), ("qsort", "libc")] {
         let module = builder.module(Module {
             name: module.into(),
             path: module.into(),
         });
-        let function = builder.function(Function {
-            name: name.into(),
-            linkage_name: None,
-            declared_at: None,
-            module,
-            address: None,
-            kind: FunctionKind::Named,
-        });
+        let function = builder.function(Function::named(name, module));
         path = Some(builder.path(path, function, false));
     }
     builder.sample(event, thread, path.unwrap(), None, WeightSum::equal(10, 10));

@@ -139,12 +139,7 @@ fn profile(samples: &[Taken], is_cut: bool) -> Profile {
     });
     for taken in samples {
         let (pid, tid, comm) = THREADS[taken.thread];
-        let thread = builder.thread(Thread {
-            pid,
-            tid,
-            comm: comm.into(),
-            job: None,
-        });
+        let thread = builder.thread(Thread::new(pid, tid, comm));
         let mut line_of = |line: Option<(usize, u32)>| {
             line.map(|(index, line)| {
                 builder.line(Line {

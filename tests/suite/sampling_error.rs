@@ -2,9 +2,7 @@
 
 use proftool::analysis::sampling_error::{self, SamplingError};
 use proftool::base::{CaveatKind, Event, Sampling, WeightSum};
-use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread, Weighing,
-};
+use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Thread, Weighing};
 use proptest::collection::vec;
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
@@ -18,24 +16,12 @@ fn profile(sampling: Sampling, samples: &[(usize, usize, u64)], lost: u64) -> Pr
     });
     let paths: Vec<_> = (0..4)
         .map(|n| {
-            let function = builder.function(Function {
-                name: format!("f{n}"),
-                linkage_name: None,
-                declared_at: None,
-                module,
-                address: None,
-                kind: FunctionKind::Named,
-            });
+            let function = builder.function(Function::named(format!("f{n}"), module));
             builder.path(None, function, false)
         })
         .collect();
     for &(function, thread, weight) in samples {
-        let thread = builder.thread(Thread {
-            pid: 1,
-            tid: thread as i32,
-            comm: "app".into(),
-            job: None,
-        });
+        let thread = builder.thread(Thread::new(1, thread as i32, "app"));
         builder.sample(event, thread, paths[function], None, WeightSum::of(weight));
     }
     if lost > 0 {

@@ -137,6 +137,19 @@ pub fn fixture(name: &str) -> PathBuf {
     root.join("fixtures/programs").join(name)
 }
 
+/// The C library that runs these tests: a file with thousands of calls that takes little time to read.
+pub fn c_library() -> PathBuf {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let paths = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5));
+    let mut paths = paths.map(Path::new).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
+    });
+    paths.next().expect("a C library is mapped").to_owned()
+}
+
 /// Compiles a source to a program, in the folder of the program; returns the program, or `None` and
 /// a report as of [`ran`].
 pub fn compile(compiler: &str, flags: &[&str], source: &Path, program: &Path) -> Option<PathBuf> {

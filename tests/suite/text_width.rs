@@ -16,7 +16,7 @@ fn written(names: &[(String, String)], width: usize) -> String {
     ]);
     for (name, module) in names {
         let branch = Cell::Branch {
-            guide: "└─".to_owned(),
+            guide: "└─".into(),
             text: name.clone(),
         };
         table

@@ -8,8 +8,7 @@ use proftool::analysis::{inclusive, measured};
 use proftool::base::{Event, IdVec, WeightSum};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, Profile, Slices, Thread,
-    TimedSample,
+    Builder, EventId, Filter, Function, FunctionId, Module, Profile, Slices, Thread, TimedSample,
 };
 use proptest::collection::vec;
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
@@ -25,23 +24,9 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
         name: "app".into(),
         path: "/bin/app".into(),
     });
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     let functions: Vec<FunctionId> = (0..5)
-        .map(|number| {
-            builder.function(Function {
-                name: format!("f{number}"),
-                linkage_name: None,
-                declared_at: None,
-                module,
-                address: None,
-                kind: FunctionKind::Named,
-            })
-        })
+        .map(|number| builder.function(Function::named(format!("f{number}"), module)))
         .collect();
     builder.slices(Slices {
         length: 1000,

@@ -2,9 +2,7 @@
 
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::base::{Event, WeightSum};
-use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread,
-};
+use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Thread};
 
 use crate::support::profile_of;
 
@@ -126,22 +124,9 @@ fn a_function_inlined_and_called_is_one_node_and_not_marked() {
         name: "app".into(),
         path: "/app".into(),
     });
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
-    let [main, a, b] = ["main", "a", "b"].map(|name| {
-        builder.function(Function {
-            name: name.into(),
-            linkage_name: None,
-            declared_at: None,
-            module,
-            address: None,
-            kind: FunctionKind::Named,
-        })
-    });
+    let thread = builder.thread(Thread::new(1, 1, "app"));
+    let [main, a, b] =
+        ["main", "a", "b"].map(|name| builder.function(Function::named(name, module)));
     let root = builder.path(None, main, false);
     for (function, inlined, weight) in [(a, true, 3), (a, false, 2), (b, true, 4)] {
         let path = builder.path(Some(root), function, inlined);

@@ -117,11 +117,11 @@ fn a_row_has_one_total_and_the_collapsed_part_of_it() {
     let path = file("columns", "main;r;leaf 2\nmain;r;r;leaf 4\nmain;r 2\n");
     let page = text(&[path.to_str().unwrap(), "--collapse", "full"]);
     assert!(
-        page.contains("total %  via collapsed %  self %  total  function"),
+        page.contains("total %  self %  via collapsed %  total  function"),
         "{page}"
     );
     assert!(
-        page.contains("  75.00            50.00   75.00      6    ├ leaf\n"),
+        page.contains("  75.00   75.00            50.00      6    ├ leaf\n"),
         "{page}"
     );
     assert!(

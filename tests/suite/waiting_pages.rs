@@ -5,9 +5,7 @@ use proftool::analysis::report::Summary;
 use proftool::analysis::tree::{Collapse, Stacks};
 use proftool::base::{Event, Sampling, WeightSum};
 use proftool::export::{Facts, svg, text};
-use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Selection, Thread,
-};
+use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Selection, Thread};
 use proftool::view::page::Page;
 use proftool::view::question::Question;
 use proftool::view::tree::{self, Direction, Notes};
@@ -42,22 +40,9 @@ fn profile(event: Event) -> Profile {
             path: format!("/usr/{name}"),
         })
     });
-    let functions = FUNCTIONS.map(|(name, module)| {
-        builder.function(Function {
-            name: name.into(),
-            linkage_name: None,
-            declared_at: None,
-            module: modules[module],
-            address: None,
-            kind: FunctionKind::Named,
-        })
-    });
-    let thread = builder.thread(Thread {
-        pid: 1,
-        tid: 1,
-        comm: "app".into(),
-        job: None,
-    });
+    let functions =
+        FUNCTIONS.map(|(name, module)| builder.function(Function::named(name, modules[module])));
+    let thread = builder.thread(Thread::new(1, 1, "app"));
     for (stack, time) in WAITS {
         let mut path = None;
         for &function in stack {

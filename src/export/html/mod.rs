@@ -317,7 +317,7 @@ fn parts_of(block: &Block, unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
 
 fn table_part(table: &Table, unit: &Unit) -> Part {
     let role = |role: Role| match role {
-        Role::Figure | Role::Spare => "figure",
+        Role::Figure | Role::Spare | Role::Bound => "figure",
         Role::Heat => "heat",
         Role::Name => "name",
         Role::Code => "code",
@@ -325,8 +325,8 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
     };
     let text = |cell: &Cell| {
         let guide = match cell {
-            Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide,
-            _ => "",
+            Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide.within(usize::MAX),
+            _ => String::new(),
         };
         format!("{guide}{}", cell_text(cell, unit))
     };

@@ -3,16 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::excerpt;
 use super::shorten::{
-    ARROW, GAP, display_width, first_columns, last_columns, names_of, shortened, split_remark,
+    ARROW, GAP, MIN_MARKED, display_width, names_of, own_name, shortened, split_remark,
 };
 
 /// How often texts that look the same are told apart further in.
 const ROUNDS: usize = 16;
-/// How much of what two names share stands before the place where they differ.
-const SHARED: usize = 8;
-/// The least of a name that is shown around such a place.
-const LEAST: usize = 6;
 
 /// The texts, each in the columns that there are for it: shortened, and where different names would look the same
 /// with the places in which they differ. Both names of a call are told apart from all others. A name that nothing else
@@ -87,52 +84,20 @@ fn common_prefix(one: &str, other: &str) -> usize {
     differs.map_or(shorter, |((at, _), _)| at)
 }
 
-/// Shortens a text to `room` columns and keeps the parts around `places`, which are in order.
+/// Shortens a text to `room` columns and keeps what stands at `places`, which are in order, and of the function's own
+/// name as much as there is room for.
 fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
     let (name, remark) = split_remark(text);
     let left = room.saturating_sub(display_width(remark));
     let is_in_name = places.last().is_some_and(|&place| place < name.len());
-    if !remark.is_empty() && left >= SHARED && is_in_name {
+    if !remark.is_empty() && left >= MIN_MARKED && is_in_name {
         return Cow::Owned(format!("{}{remark}", around(name, places, left)));
     }
     if display_width(text) <= room {
         return Cow::Borrowed(text);
     }
-    let end = last_columns(text, room.saturating_sub(1));
-    if places
-        .first()
-        .is_none_or(|&first| text.len() - end.len() <= first)
-    {
-        return Cow::Owned(format!("{GAP}{end}"));
-    }
-    // The start and each place get the same, each with a gap behind it.
-    let parts = places.len() + 1;
-    let each = (room.saturating_sub(parts) / parts).max(LEAST);
-    let mut out = first_columns(text, each).to_owned();
-    let mut shown = out.len();
-    for (number, &place) in (1..).zip(places) {
-        let before = last_columns(&text[..place.min(text.len())], SHARED.min(each / 2));
-        let from = (place - before.len().min(place)).max(shown);
-        if from > shown {
-            out.push(GAP);
-        }
-        // What earlier parts left over is for the last.
-        let room = if number == places.len() {
-            room.saturating_sub(display_width(&out) + 1).max(LEAST)
-        } else {
-            each
-        };
-        let rest = &text[from.min(text.len())..];
-        if display_width(rest) <= room + 1 {
-            out.push_str(rest);
-            return Cow::Owned(out);
-        }
-        let part = first_columns(rest, room);
-        out.push_str(part);
-        shown = from + part.len();
-    }
-    out.push(GAP);
-    Cow::Owned(out)
+    let own = own_name(name);
+    Cow::Owned(excerpt::of(text, places, own, room))
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@
 //! so that their last segments stay, and so that different names of a page stay different. Rows are
 //! never wrapped, sentences are.
 
+mod commands;
 mod distinct;
+mod excerpt;
 mod shorten;
 mod table;
 
@@ -22,7 +24,6 @@ use crate::export::Advice;
 use crate::export::sentences::{self, Kind};
 use crate::view::doctor::Status;
 use crate::view::page::{Block, Page, StackGap};
-use crate::view::question::Question;
 use table::Sheet;
 
 /// How text is written.
@@ -35,7 +36,10 @@ pub struct Options {
 }
 
 /// What a call in a sentence has at least, if the line is as long.
-const MIN_CALL: usize = 30;
+const MIN_CALL: usize = 40;
+/// In place of what a bound means, where there is no room for bounds.
+const ABOUT_LOWER_BOUNDS: &str =
+    "≥: at least, as stacks are incomplete. A wider page has what it is at most.";
 
 const HEADING: Style = Style::new().bold();
 const TITLE: Style = Style::new().dimmed();
@@ -76,7 +80,7 @@ pub fn write(
     for sheet in &mut sheets {
         sheet.set_names(&mut in_tables);
     }
-    let mut sheets = sheets.iter();
+    let mut next_sheet = sheets.iter();
     let mut hints: Vec<String> = Vec::new();
     for block in &page.blocks {
         match block {
@@ -96,7 +100,14 @@ pub fn write(
                 let text = format!("{before} {}{after}", calls.join(", "));
                 write_sentence(out, options, "", Style::new(), &text)?;
             }
+            Block::Legend { key, .. } if !is_column_shown(&sheets, key) => {
+                let is_bound = sheets.iter().any(|sheet| sheet.is_bound(key));
+                if is_bound {
+                    write_sentence(out, options, "", Style::new(), ABOUT_LOWER_BOUNDS)?;
+                }
+            }
             Block::Line(_)
+            | Block::Legend { .. }
             | Block::Caveat(_)
             | Block::FewSamples(_)
             | Block::Restored(_)
@@ -145,9 +156,9 @@ pub fn write(
                     write_sentence(out, options, "      → ", TITLE, remedy)?;
                 }
             }
-            Block::Next(questions) => write_next(out, questions, options, advice)?,
+            Block::Next(questions) => commands::write_next(out, questions, options, advice)?,
             Block::Table(_) => {
-                if let Some(sheet) = sheets.next() {
+                if let Some(sheet) = next_sheet.next() {
                     sheet.write(out, options)?;
                 }
             }
@@ -156,34 +167,18 @@ pub fn write(
     Ok(())
 }
 
+/// Whether a table has room for the column with this key, or no table has the column.
+fn is_column_shown(sheets: &[Sheet], key: &str) -> bool {
+    let mut shown = sheets
+        .iter()
+        .filter_map(|sheet| sheet.shows(key))
+        .peekable();
+    shown.peek().is_none() || shown.any(|is_shown| is_shown)
+}
+
 /// Whether a hint has said this.
 fn is_said(hints: &[String], remedy: &str) -> bool {
     hints.iter().any(|hint| hint.contains(remedy))
-}
-
-/// Writes the commands that answer these questions, each after what it shows, under a heading;
-/// nothing where there is no command.
-fn write_next(
-    out: &mut dyn Write,
-    questions: &[Question],
-    options: &Options,
-    advice: &dyn Advice,
-) -> io::Result<()> {
-    let command = |question: &Question| Some((question.shows(), advice.command(question)?));
-    let commands: Vec<_> = questions.iter().filter_map(command).collect();
-    if commands.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    styled(out, options, HEADING, "Next commands")?;
-    writeln!(out)?;
-    let widest = commands.iter().map(|(shows, _)| display_width(shows));
-    let widest = widest.max().unwrap_or(0);
-    for (shows, command) in &commands {
-        let padding = widest - display_width(shows);
-        writeln!(out, "  {shows}{:padding$}  {}", "", printable(command))?;
-    }
-    Ok(())
 }
 
 /// Writes a sentence after a mark; words that do not fit on the line stand on the next one.

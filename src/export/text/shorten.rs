@@ -1,11 +1,12 @@
 //! Names in the columns that there are for them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar;
 
 /// What a name with a remark has at least, or the remark is shortened with it.
-const MIN_MARKED: usize = 8;
+pub(super) const MIN_MARKED: usize = 6;
 /// What stands between a caller and its callee.
 pub(super) const ARROW: &str = " → ";
 /// What a folded chain of calls begins with.
@@ -76,8 +77,8 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 }
 
 /// `text` in at most `width` columns. Of a name with segments, the ones between the first and the last two
-/// are left out first, then the first one, then arguments, then the last but one. Of what is left, and of other texts, the middle is
-/// left out. A remark after it, as `(inlined)`, stays whole where the name keeps eight columns.
+/// are left out first, then the first one, then arguments, then the last but one, so that the function's own name stays.
+/// Of what is left, and of other texts, the middle is left out. A remark after it, as `(inlined)`, stays whole where the name keeps six columns.
 ///
 /// ```
 /// use proftool::export::text::shortened;
@@ -86,6 +87,8 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 /// assert_eq!(shortened("alloc::vec::Vec::push", 10), "…::push");
 /// assert_eq!(shortened("de::from_slice::<alloc::Vec>", 22), "de::from_slice::<…>");
 /// assert_eq!(shortened("alloc::vec::Vec::push (inlined)", 20), "…::push (inlined)");
+/// assert_eq!(shortened("alloc::vec::Vec::extend_from_slice", 14), "…exte…om_slice");
+/// assert_eq!(shortened("std::panic::catch_unwind::<main::{closure#0}>", 17), "…::catch_unwind…");
 /// assert_eq!(shortened("parse_expression", 12), "pars…ression");
 /// assert_eq!(shortened("構文解析器", 7), "構…析器");
 /// ```
@@ -136,7 +139,7 @@ fn shortened_name(text: &str, width: usize) -> String {
     let bare: Vec<Cow<'_, str>> = segments.iter().map(|it| without_arguments(it)).collect();
     let whole: Vec<Cow<'_, str>> = segments.into_iter().map(Cow::Borrowed).collect();
     let fits = |text: String| Some(text).filter(|text| display_width(text) <= width);
-    if whole.len() > 2 || bare != whole {
+    if whole.len() > 1 || bare != whole {
         // The function's own arguments go first.
         let mut own = whole.clone();
         if let (Some(last), Some(bare)) = (own.last_mut(), bare.last()) {
@@ -150,8 +153,31 @@ fn shortened_name(text: &str, width: usize) -> String {
         if let Some(short) = short {
             return short;
         }
+        if width > MIN_MARKED {
+            return own_name_alone(word, name, width);
+        }
     }
     without_middle(text, width)
+}
+
+/// The function's own name, with gaps for the path before it and the arguments behind it.
+fn own_name_alone(word: &str, name: &str, width: usize) -> String {
+    let own = own_name(name);
+    let is_path = own.start > 0;
+    let gap = |is_left_out: bool| if is_left_out { "…" } else { "" };
+    let is_inside = is_path || !word.is_empty();
+    let [before, behind] = [is_inside, own.end < name.len()].map(gap);
+    let room = width.saturating_sub(display_width(before) + display_width(behind));
+    let own = &name[own];
+    let path = if is_path && display_width(own) + 2 <= room {
+        "::"
+    } else {
+        ""
+    };
+    if display_width(own) <= room {
+        return format!("{before}{path}{own}{behind}");
+    }
+    format!("{before}{}{behind}", without_middle(own, room))
 }
 
 /// The path with as many segments as fit, but no fewer than `least` of the last ones.
@@ -192,6 +218,16 @@ fn segments(name: &str) -> Vec<&str> {
     }
     segments.push(&name[start..]);
     segments
+}
+
+/// Where the function's own name stands in a name: its last segment, without arguments.
+pub(super) fn own_name(name: &str) -> Range<usize> {
+    let last = segments(name).pop().unwrap_or(name);
+    let start = name.len() - last.len();
+    let is_plain = !last.starts_with(['<', '{', '(']) && !last.starts_with("operator");
+    let end = last.find(['<', '(']).filter(|_| is_plain);
+    let own = end.map_or(last, |end| last[..end].trim_end_matches(':'));
+    start..start + own.len()
 }
 
 /// A segment with what is in its brackets left out: `Vec<…>`, `f(…)`. Braces stay, as they hold the name of what
@@ -254,7 +290,7 @@ pub(super) fn without_end(text: &str, width: usize) -> Cow<'_, str> {
 }
 
 /// The start of `text` that fits into `width` columns.
-pub(super) fn first_columns(text: &str, width: usize) -> &str {
+fn first_columns(text: &str, width: usize) -> &str {
     let mut room = width;
     let start = text.chars().take_while(|&c| takes(&mut room, c));
     &text[..start.map(char::len_utf8).sum()]
@@ -282,7 +318,7 @@ fn takes(room: &mut usize, c: char) -> bool {
     left.is_some()
 }
 
-fn columns(c: char) -> usize {
+pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 

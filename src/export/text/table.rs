@@ -9,34 +9,53 @@ use super::shorten::{display_width, shortened_call, without_end};
 use super::{HOT, Options, TITLE, WARM, styled};
 use crate::base::{Unit, printable};
 use crate::view::number;
-use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::table::{Cell, Column, Guide, Role, Table};
 
 /// The space between columns.
 const GAP: usize = 2;
-/// Names get at least this width, even where the line becomes too long by it.
+/// Where names have less than this, all figures but the first go, and what totals are at most.
 const MIN_NAME: usize = 16;
+/// Names get at least this width, even where the line becomes too long by it.
+const LEAST_NAME: usize = 8;
+/// What the lines of a tree need where names have little room.
+const MIN_GUIDE: usize = 8;
 /// Where names have less than this and need more, figures that repeat others have to go.
 const GOOD_NAME: usize = 60;
 /// Where names have less than this, asides have to go.
 const FAIR_NAME: usize = 40;
 /// Where names have less than this, all figures but the first ones have to go.
 const POOR_NAME: usize = 20;
-/// The number of figures that a table always has: a share, and what it is a share of or by.
+/// The number of figures that a table has unless it is very narrow: a share, and what it is a share of or by.
 const MIN_FIGURES: usize = 2;
+/// What stands before a figure that can be larger, where there is no room for the column that says how large.
+const AT_LEAST: &str = "≥";
 /// The width that asides have at most where it is narrow.
 const MAX_ASIDE: usize = 20;
 
 /// A cell ready to be written: what may not be shortened, and what may.
 struct Piece<'a> {
-    guide: &'a str,
+    /// What the cell has of it, and as it is written.
+    whole_guide: Option<&'a Guide>,
+    guide: String,
     text: Cow<'a, str>,
     style: Style,
 }
 
 impl Piece<'_> {
     fn width(&self) -> usize {
-        display_width(self.guide) + display_width(&self.text)
+        display_width(&self.guide) + display_width(&self.text)
     }
+}
+
+/// How wide the cells of a column are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    /// All of a cell, or the title.
+    whole: usize,
+    /// What stands before the text of a cell, as far as it can be shortened.
+    guide: usize,
+    /// The text of a cell.
+    text: usize,
 }
 
 /// A table ready to be written.
@@ -51,7 +70,7 @@ impl<'t> Sheet<'t> {
     /// The table in lines of this width.
     pub fn new(table: &'t Table, unit: &Unit, width: usize) -> Sheet<'t> {
         let columns = &table.columns[..];
-        let rows: Vec<Vec<Piece>> = table
+        let mut rows: Vec<Vec<Piece>> = table
             .rows
             .iter()
             .map(|row| {
@@ -61,19 +80,50 @@ impl<'t> Sheet<'t> {
                     .collect()
             })
             .collect();
-        let natural: Vec<usize> = (0..columns.len())
+        let extents: Vec<Extent> = (0..columns.len())
             .map(|i| {
-                let widest = rows.iter().map(|row| row[i].width()).max().unwrap_or(0);
-                widest.max(display_width(columns[i].title))
+                let mut extent = Extent {
+                    whole: display_width(columns[i].title),
+                    ..Extent::default()
+                };
+                for piece in rows.iter().map(|row| &row[i]) {
+                    let can_shrink = piece.whole_guide.is_some_and(Guide::can_shrink);
+                    let guide = display_width(&piece.guide);
+                    extent.whole = extent.whole.max(piece.width());
+                    extent.guide = extent.guide.max(if can_shrink { guide } else { 0 });
+                    extent.text = extent.text.max(display_width(&piece.text));
+                }
+                extent
             })
             .collect();
         let roles: Vec<Role> = columns.iter().map(|column| column.role).collect();
-        let widths = fit(&roles, &natural, width);
+        let widths = fit(&roles, &extents, width);
+        for (i, extent) in extents.iter().enumerate().filter(|(_, it)| it.guide > 0) {
+            // The same for all rows, so that those of one level stand below each other.
+            let room = (widths[i] * 2 / 5).max(widths[i].saturating_sub(extent.text));
+            for piece in rows.iter_mut().map(|row| &mut row[i]) {
+                let guide = piece.whole_guide.map(|guide| guide.within(room));
+                piece.guide = guide.unwrap_or_default();
+            }
+        }
+        mark_lower_bounds(&mut rows, &roles, &widths);
         Sheet {
             columns,
             rows,
             widths,
         }
+    }
+
+    /// Whether the column with this key is written; `None` where the table has none.
+    pub fn shows(&self, key: &str) -> Option<bool> {
+        let place = self.columns.iter().position(|column| column.key == key)?;
+        Some(self.widths[place] > 0)
+    }
+
+    /// Whether the column with this key says what another one is at most.
+    pub fn is_bound(&self, key: &str) -> bool {
+        let mut columns = self.columns.iter();
+        columns.any(|column| column.key == key && column.role == Role::Bound)
     }
 
     /// The places of columns with names.
@@ -92,9 +142,7 @@ impl<'t> Sheet<'t> {
         self.named().flat_map(move |place| {
             self.rows.iter().map(move |row| {
                 let piece = &row[place];
-                let room = self.widths[place]
-                    .saturating_sub(display_width(piece.guide))
-                    .max(MIN_NAME.min(display_width(&piece.text)));
+                let room = self.widths[place].saturating_sub(display_width(&piece.guide));
                 (&*piece.text, room)
             })
         })
@@ -112,7 +160,8 @@ impl<'t> Sheet<'t> {
     /// Writes the titles and the rows.
     pub fn write(&self, out: &mut dyn Write, options: &Options) -> io::Result<()> {
         let title = |column: &'t Column| Piece {
-            guide: "",
+            whole_guide: None,
+            guide: String::new(),
             text: Cow::Borrowed(column.title),
             style: TITLE,
         };
@@ -127,11 +176,11 @@ impl<'t> Sheet<'t> {
 
 fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
     let mut style = Style::new();
-    let mut guide = "";
+    let mut whole_guide = None;
     match cell {
-        Cell::Branch { guide: lines, .. } => guide = lines,
-        Cell::Faint { guide: lines, .. } => {
-            guide = lines;
+        Cell::Branch { guide, .. } => whole_guide = Some(guide),
+        Cell::Faint { guide, .. } => {
+            whole_guide = Some(guide);
             style = TITLE;
         }
         Cell::Share { part, whole } => {
@@ -145,7 +194,8 @@ fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
         _ => {}
     }
     Piece {
-        guide,
+        whole_guide,
+        guide: whole_guide.map_or(String::new(), |guide| guide.within(usize::MAX)),
         text: cell_text(cell, unit),
         style,
     }
@@ -164,9 +214,18 @@ pub(in crate::export) fn cell_text<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, s
     }
 }
 
+/// Marks the figures that can be larger, where the column that says how large is left out.
+fn mark_lower_bounds(rows: &mut [Vec<Piece>], roles: &[Role], widths: &[usize]) {
+    for bound in (1..roles.len()).filter(|&i| roles[i] == Role::Bound && widths[i] == 0) {
+        for row in rows.iter_mut().filter(|row| !row[bound].text.is_empty()) {
+            row[bound - 1].text.to_mut().insert_str(0, AT_LEAST);
+        }
+    }
+}
+
 /// The width of each column; 0 for one that is left out.
-fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
-    let mut widths = natural.to_vec();
+fn fit(roles: &[Role], extents: &[Extent], width: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = extents.iter().map(|extent| extent.whole).collect();
     let line = |widths: &[usize]| {
         let shown = widths.iter().filter(|w| **w > 0).count();
         widths.iter().sum::<usize>() + GAP * shown.saturating_sub(1)
@@ -182,7 +241,10 @@ fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
         let names: usize = names.iter().map(|&i| widths[i]).sum();
         line(widths) - names
     };
-    let all_names: usize = names.iter().map(|&i| natural[i]).sum();
+    let all_names: usize = names.iter().map(|&i| extents[i].whole).sum();
+    let guides: usize = { names.iter() }
+        .map(|&i| extents[i].guide.min(MIN_GUIDE))
+        .sum();
     for i in of_role(Role::Spare).rev() {
         if others(&widths) + all_names.min(GOOD_NAME) > width {
             widths[i] = 0;
@@ -195,16 +257,39 @@ fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
     }
     let is_figure = |&i: &usize| matches!(roles[i], Role::Figure | Role::Heat);
     let figures: Vec<usize> = (0..roles.len()).filter(is_figure).collect();
-    for &i in figures.iter().skip(MIN_FIGURES).rev() {
-        if others(&widths) + all_names.min(POOR_NAME) > width {
+    // A figure goes with what it is at most.
+    let drop_figure = |widths: &mut Vec<usize>, i: usize| {
+        widths[i] = 0;
+        if roles.get(i + 1) == Some(&Role::Bound) {
+            widths[i + 1] = 0;
+        }
+    };
+    for i in (1..roles.len()).filter(|&i| roles[i] == Role::Bound) {
+        if widths[i - 1] == 0 {
             widths[i] = 0;
+        }
+    }
+    for &i in figures.iter().skip(MIN_FIGURES).rev() {
+        if others(&widths) + all_names.min(POOR_NAME + guides) > width {
+            drop_figure(&mut widths, i);
+        }
+    }
+    for i in of_role(Role::Bound).rev() {
+        if others(&widths) + all_names.min(MIN_NAME + guides) > width && widths[i] > 0 {
+            widths[i] = 0;
+            widths[i - 1] = widths[i - 1].max(extents[i - 1].text + display_width(AT_LEAST));
+        }
+    }
+    for &i in figures.iter().skip(1).rev() {
+        if others(&widths) + all_names.min(MIN_NAME + guides) > width {
+            drop_figure(&mut widths, i);
         }
     }
     // What a short name leaves over is for the longer ones.
     let mut room = width.saturating_sub(others(&widths));
     names.sort_by_key(|&i| widths[i]);
     for (place, &i) in names.iter().enumerate() {
-        widths[i] = widths[i].min((room / (names.len() - place)).max(MIN_NAME));
+        widths[i] = widths[i].min((room / (names.len() - place)).max(LEAST_NAME));
         room = room.saturating_sub(widths[i]);
     }
     widths
@@ -228,17 +313,14 @@ fn write_row(
             spaces += GAP;
         }
         first = false;
-        let room = width.saturating_sub(display_width(piece.guide));
+        let room = width.saturating_sub(display_width(&piece.guide));
         let text = match role {
             Role::Name => Cow::Borrowed(&*piece.text),
             Role::Code => without_end(&piece.text, room),
-            _ => shortened_call(
-                &piece.text,
-                room.max(MIN_NAME.min(display_width(&piece.text))),
-            ),
+            _ => shortened_call(&piece.text, room),
         };
-        let used = display_width(piece.guide) + display_width(&text);
-        let right = matches!(role, Role::Figure | Role::Spare | Role::Heat);
+        let used = display_width(&piece.guide) + display_width(&text);
+        let right = matches!(role, Role::Figure | Role::Spare | Role::Bound | Role::Heat);
         let padding = width.saturating_sub(used);
         if right {
             spaces += padding;
@@ -246,7 +328,7 @@ fn write_row(
         if used > 0 {
             write!(out, "{:spaces$}", "")?;
             spaces = 0;
-            styled(out, options, TITLE, piece.guide)?;
+            styled(out, options, TITLE, &piece.guide)?;
             styled(out, options, piece.style, &text)?;
         }
         if !right {

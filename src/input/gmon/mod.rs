@@ -151,12 +151,7 @@ fn read_by(
         name: name.clone().into_owned(),
         path: path.to_string_lossy().into_owned(),
     });
-    let thread = builder.thread(Thread {
-        pid: 0,
-        tid: 0,
-        comm: name.into(),
-        job: None,
-    });
+    let thread = builder.thread(Thread::new(0, 0, name));
     let event = builder.event(Event {
         name: "profil".into(),
         unit: Unit::Nanoseconds,

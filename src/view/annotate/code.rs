@@ -9,7 +9,7 @@ use crate::profile::{Instruction, Listing, Origin};
 use crate::view::Subject;
 use crate::view::number;
 use crate::view::page::Block;
-use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::table::{Cell, Column, Guide, Role, Table};
 
 /// Machine code with its weights.
 #[derive(Clone, Debug)]
@@ -208,7 +208,7 @@ impl CodeView {
         let place = format!("{name}:{}{inlined}", position.line);
         let mut cells = vec![Cell::Nothing; 6];
         cells.push(Cell::Faint {
-            guide: String::new(),
+            guide: Guide::default(),
             text: text.map_or(place.clone(), |text| format!("{place}  {text}")),
         });
         Some(cells)
@@ -230,12 +230,15 @@ impl CodeView {
             if let Some(cell @ Cell::Text(_)) = row.last_mut()
                 && let Cell::Text(text) = std::mem::replace(cell, Cell::Nothing)
             {
-                *cell = Cell::Branch { guide, text };
+                *cell = Cell::Branch {
+                    guide: guide.into(),
+                    text,
+                };
             } else if let Some(Cell::Faint { guide: before, .. }) = row.last_mut() {
-                *before = guide;
+                *before = guide.into();
             } else if let Some(cell) = row.last_mut() {
                 *cell = Cell::Branch {
-                    guide: guide.trim_end().to_owned(),
+                    guide: guide.trim_end().into(),
                     text: String::new(),
                 };
             }

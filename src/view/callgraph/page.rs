@@ -221,7 +221,7 @@ impl CallGraphView<'_> {
             table.rows.push(vec![
                 share(subject, measured.then_some(arc.weight)),
                 Cell::Branch {
-                    guide: format!("  {mark}"),
+                    guide: format!("  {mark}").into(),
                     text: self.name(end(arc)).to_owned(),
                 },
                 Cell::Count(sites(arc)),
@@ -235,7 +235,7 @@ impl CallGraphView<'_> {
             table.rows.push(vec![
                 Cell::Nothing,
                 Cell::Branch {
-                    guide: format!("  {mark}"),
+                    guide: format!("  {mark}").into(),
                     text: format!("… {} more", number::grouped(rest.len() as u64)),
                 },
                 Cell::Count(rest.iter().map(|arc| sites(arc)).sum()),

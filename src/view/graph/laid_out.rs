@@ -100,6 +100,46 @@ struct Group {
     arcs: Vec<ArcId>,
 }
 
+/// All groups, and where in them each function is.
+struct Groups {
+    groups: Vec<Group>,
+    /// By place of a function: its group, and its place among the members.
+    of: Vec<(usize, usize)>,
+    /// The size of a function.
+    node: Size,
+}
+
+impl Groups {
+    /// Where calls of the function at this place end: at its group, and in a cycle at the function within the frame.
+    fn end(&self, place: usize) -> End {
+        let (number, at) = self.of[place];
+        let group = &self.groups[number];
+        let plain = End::of(number, self.node.height);
+        let Some(center) = group.inside.centers.get(at) else {
+            return plain;
+        };
+        let [x, y] = [
+            PADDING + center.x - group.size.width / 2.0,
+            TITLE + center.y - group.size.height / 2.0,
+        ];
+        End {
+            node: number,
+            x: x + (group.size.width - 2.0 * PADDING - group.inside.size.width) / 2.0,
+            top: y + plain.top,
+            bottom: y + plain.bottom,
+        }
+    }
+
+    /// The upper left corner of the function at this place, if the middles of the groups are these.
+    fn corner(&self, place: usize, centers: &[Point]) -> Point {
+        let end = self.end(place);
+        Point {
+            x: centers[end.node].x + end.x - self.node.width / 2.0,
+            y: centers[end.node].y + end.top,
+        }
+    }
+}
+
 impl GraphView<'_> {
     /// Lays out the functions with the largest totals, at most this many, and the heaviest calls
     /// between them: for each function the heaviest that leads to it, and on average two.
@@ -115,42 +155,26 @@ impl GraphView<'_> {
             ..NODE
         };
         let mut groups = self.groups(&functions, &arcs, &place);
-        let mut group_of = vec![(0, 0); functions.len()];
+        let mut of = vec![(0, 0); functions.len()];
+        // Cycles first, so that their sizes are known when the groups are laid out.
         for (number, group) in groups.iter_mut().enumerate() {
             self.lay_out_group(group, &arcs, node, &place);
             for (at, &member) in group.members.iter().enumerate() {
-                group_of[member] = (number, at);
+                of[member] = (number, at);
             }
         }
-        let end = |function: FunctionId| {
-            let (number, at) = group_of[places[&function]];
-            let group = &groups[number];
-            let plain = End::of(number, node.height);
-            let Some(center) = group.inside.centers.get(at) else {
-                return plain;
-            };
-            let [x, y] = [
-                PADDING + center.x - group.size.width / 2.0,
-                TITLE + center.y - group.size.height / 2.0,
-            ];
-            End {
-                node: number,
-                x: x + (group.size.width - 2.0 * PADDING - group.inside.size.width) / 2.0,
-                top: y + plain.top,
-                bottom: y + plain.bottom,
-            }
-        };
+        let groups = Groups { groups, of, node };
         let is_inner = |arc: ArcId| {
             let arc = &self.summary.graph.arcs()[arc];
             self.summary.cycles.share(arc.from, arc.to)
         };
         let outer: Vec<ArcId> = arcs.iter().copied().filter(|&id| !is_inner(id)).collect();
         let ends = |&id: &ArcId| Arc {
-            from: end(self.summary.graph.arcs()[id].from),
-            to: end(self.summary.graph.arcs()[id].to),
+            from: groups.end(places[&self.summary.graph.arcs()[id].from]),
+            to: groups.end(places[&self.summary.graph.arcs()[id].to]),
         };
         let ends: Vec<Arc> = outer.iter().map(ends).collect();
-        let sizes: Vec<Size> = groups.iter().map(|group| group.size).collect();
+        let sizes: Vec<Size> = groups.groups.iter().map(|group| group.size).collect();
         let found = layout(&sizes, &ends, &SPACING);
         let mut drawn = LaidOut {
             size: found.size,
@@ -159,24 +183,11 @@ impl GraphView<'_> {
             hidden_calls,
             ..LaidOut::default()
         };
-        drawn.functions = (functions.iter())
-            .map(|&id| {
-                let End {
-                    node: number,
-                    x,
-                    top,
-                    ..
-                } = end(id);
-                let center = found.centers[number];
-                let corner = Point {
-                    x: center.x + x - node.width / 2.0,
-                    y: center.y + top,
-                };
-                (id, corner)
-            })
-            .collect();
+        let corner = |&id: &FunctionId| (id, groups.corner(places[&id], &found.centers));
+        drawn.functions = functions.iter().map(corner).collect();
+        // The routes within a cycle are those of its own layout, moved to where its frame stands.
         let mut routes: FxHashMap<ArcId, Route> = outer.into_iter().zip(found.routes).collect();
-        for (group, center) in groups.into_iter().zip(found.centers) {
+        for (group, center) in groups.groups.into_iter().zip(found.centers) {
             let corner = Point {
                 x: center.x - group.size.width / 2.0,
                 y: center.y - group.size.height / 2.0,

@@ -154,7 +154,7 @@ impl GraphView<'_> {
         } else {
             ""
         };
-        let guide = format!("{guide}{mark}");
+        let guide = format!("{guide}{mark}").into();
         if unseen {
             Cell::Faint { guide, text }
         } else {

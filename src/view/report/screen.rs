@@ -190,7 +190,10 @@ impl Report {
 fn height(blocks: &[Block]) -> usize {
     let lines = |text: &str| text.chars().count().div_ceil(WIDTH).max(1);
     let of = |block: &Block| match block {
-        Block::Heading(text) | Block::Line(text) | Block::Restored(text) => lines(text),
+        Block::Heading(text)
+        | Block::Line(text)
+        | Block::Legend { text, .. }
+        | Block::Restored(text) => lines(text),
         Block::Table(table) => table.rows.len() + 1,
         Block::Caveat(caveat) => lines(&caveat.to_string()) + 1,
         Block::FewSamples(caveats) => {

@@ -3,11 +3,7 @@
 use super::Tree;
 use crate::analysis::tree::NodeId;
 use crate::base::IdVec;
-
-/// How many steps to the side are drawn; of deeper nodes only the last ones.
-const STEPS: usize = 14;
-/// How many steps of a deeper node are drawn.
-const LAST_STEPS: usize = 6;
+use crate::view::table::Guide;
 
 /// Draws the lines before the names.
 pub(super) struct Guides {
@@ -41,7 +37,7 @@ impl Guides {
     }
 
     /// The lines before `node`, the next one that is shown.
-    pub fn next(&mut self, tree: &Tree, id: NodeId) -> String {
+    pub fn next(&mut self, tree: &Tree, id: NodeId) -> Guide {
         let node = tree.calls.nodes.at(id);
         let parent = tree.parent(id);
         self.level[id] = parent.map_or(0, |parent| self.level[parent] + 1);
@@ -50,31 +46,27 @@ impl Guides {
         let Some(parent) = parent else {
             self.open.clear();
             self.column.push(0);
-            return String::new();
+            return Guide::default();
         };
         self.waiting[parent] -= 1;
         self.open.truncate(above);
         let only = self.children[parent] == 1;
         let last = self.waiting[parent] == 0;
-        let mut guide = String::new();
-        if above > STEPS {
-            guide.push_str(&format!("⋯{} ", node.level));
-        }
-        let drawn = if above > STEPS { above - LAST_STEPS } else { 0 };
-        for &open in &self.open[drawn..] {
-            guide.push_str(if open { "│ " } else { "  " });
-        }
-        guide.push_str(match (only, last) {
+        // One step more than is drawn tells that there are more.
+        let drawn = above.saturating_sub(Guide::STEPS + 1);
+        let steps = self.open[drawn..].iter();
+        let steps: String = steps.map(|&open| if open { "│ " } else { "  " }).collect();
+        let mark = match (only, last) {
             (true, _) => "↳ ",
             (false, false) => "├ ",
             (false, true) => "└ ",
-        });
+        };
         if only && self.children[id] <= 1 {
             self.column.push(above);
         } else {
             self.open.push(!last);
             self.column.push(above + 1);
         }
-        guide
+        Guide::of_level(node.level, steps, mark)
     }
 }

@@ -17,10 +17,10 @@
 //! of the samples that took it behind its name:
 //!
 //! ```text
-//!   total %  via collapsed %  self %  total  function ↳ calls
-//!    100.00                     0.00      6  main
-//!    100.00                    50.00      6  ↳ r
-//!     50.00            33.33   50.00      3    ├ s
+//!   total %  self %  via collapsed %  total  function ↳ calls
+//!    100.00    0.00                       6  main
+//!    100.00   50.00                       6  ↳ r
+//!     50.00   50.00            33.33      3    ├ s
 //!                                              └ r... (66.67 %)
 //! ```
 
@@ -46,6 +46,9 @@ use crate::analysis::owners::Owners;
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::IdVec;
 use crate::profile::FunctionId;
+
+/// The key of the column for what came through collapsed calls.
+const VIA_COLLAPSED: &str = "via_collapsed_percent";
 
 /// In which direction a tree is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,7 +318,7 @@ impl Tree {
             blocks.push(Block::Table(drawing));
         }
         blocks.extend(notes.below.iter().map(line));
-        blocks.extend(self.stub_legend().map(Block::Line));
+        blocks.extend(self.stub_legends());
         blocks.extend((!self.folds.is_empty()).then(|| Block::Line(folds::LEGEND.into())));
         blocks.extend(legend);
         blocks.extend(rows::merged(subject.profile.rows));
@@ -344,19 +347,22 @@ impl Tree {
     }
 
     /// What collapsed calls and their column mean, where there are any.
-    fn stub_legend(&self) -> Option<String> {
+    fn stub_legends(&self) -> impl Iterator<Item = Block> {
         let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
-        let mut sentences = Vec::new();
-        if nodes().any(|node| node.stub.is_some()) {
-            sentences.push(
+        let stubs = nodes().any(|node| node.stub.is_some()).then(|| {
+            Block::Line(
                 "f... (N %): a collapsed call of f, which N % of the samples passed; their stacks \
-                 continue under the nearest f above.",
-            );
-        }
-        if nodes().any(|node| node.indirect > 0) {
-            sentences.push("via collapsed %: the part of total % that came through such calls.");
-        }
-        (!sentences.is_empty()).then(|| sentences.join(" "))
+                 continue under the nearest f above."
+                    .into(),
+            )
+        });
+        let column = nodes()
+            .any(|node| node.indirect > 0)
+            .then(|| Block::Legend {
+                key: VIA_COLLAPSED,
+                text: "via collapsed %: the part of total % that came through such calls.".into(),
+            });
+        stubs.into_iter().chain(column)
     }
 
     fn drawing(&self, subject: &Subject) -> Table {
@@ -370,8 +376,8 @@ impl Tree {
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),
             range::column(),
-            Column::new("via_collapsed_percent", "via collapsed %", Role::Figure),
             Column::new("in_only_percent", "self %", Role::Figure),
+            Column::new(VIA_COLLAPSED, "via collapsed %", Role::Figure),
             Column::new("weight", weight, Role::Spare),
             Column::new("name", name, Role::Name),
         ]);
@@ -382,7 +388,7 @@ impl Tree {
             let node = self.calls.nodes.at(id);
             let mut guide = guides.next(self, id);
             if label::is_inferred(node.inferred, node.weight()) {
-                guide.push_str(label::INFERRED);
+                guide.push(label::INFERRED);
             }
             let mut text = self.name(id).to_owned();
             match self.folds.get(&id) {
@@ -404,15 +410,15 @@ impl Tree {
             table.rows.push(vec![
                 share(node.weight()),
                 range::cell(node.weight(), self.at_most(id), whole),
-                via_collapsed(&node, whole),
                 share(node.in_only),
+                via_collapsed(&node, whole),
                 Cell::Weight(node.weight()),
                 Cell::Branch { guide, text },
             ]);
         }
         let mut left_out = Vec::new();
         if self.nodes().all(|id| self.calls.nodes.at(id).indirect == 0) {
-            left_out.push("via_collapsed_percent");
+            left_out.push(VIA_COLLAPSED);
         }
         if bottom_up {
             left_out.push("in_only_percent");

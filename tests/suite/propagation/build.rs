@@ -6,8 +6,7 @@ use proftool::analysis::inclusive;
 use proftool::base::{Event, IdVec, WeightSum};
 use proftool::callgraph::{ArcId, CallGraph};
 use proftool::profile::{
-    Builder, CallKind, Filter, Function, FunctionId, FunctionKind, Module, Profile, Selection,
-    Thread,
+    Builder, CallKind, Filter, Function, FunctionId, Module, Profile, Selection, Thread,
 };
 
 /// What a profile is made from; names are functions.
@@ -54,24 +53,12 @@ impl Parts {
             name: "prog".into(),
             path: "/prog".into(),
         });
-        let thread = builder.thread(Thread {
-            pid: 1,
-            tid: 1,
-            comm: "prog".into(),
-            job: None,
-        });
+        let thread = builder.thread(Thread::new(1, 1, "prog"));
         let mut known: HashMap<&str, FunctionId> = HashMap::new();
         let mut function = |name, builder: &mut Builder| {
-            *known.entry(name).or_insert_with(|| {
-                builder.function(Function {
-                    name: name.to_owned(),
-                    linkage_name: None,
-                    declared_at: None,
-                    module,
-                    address: None,
-                    kind: FunctionKind::Named,
-                })
-            })
+            *known
+                .entry(name)
+                .or_insert_with(|| builder.function(Function::named(name, module)))
         };
         for (stack, weight) in &self.stacks {
             let mut path = None;

@@ -124,7 +124,7 @@ fn cut(column: usize) -> u16 {
 /// The free columns to the left of a text of this length.
 fn left_of(role: Role, width: usize, length: usize) -> usize {
     match role {
-        Role::Figure | Role::Spare | Role::Heat => width.saturating_sub(length),
+        Role::Figure | Role::Spare | Role::Bound | Role::Heat => width.saturating_sub(length),
         Role::Name | Role::Code | Role::Aside => 0,
     }
 }
@@ -150,7 +150,7 @@ fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
         Cell::Nothing => Cow::Borrowed(""),
         Cell::Text(text) => printable(text),
         Cell::Branch { guide, text } | Cell::Faint { guide, text } => {
-            Cow::Owned(format!("{guide}{}", printable(text)))
+            Cow::Owned(format!("{}{}", guide.within(usize::MAX), printable(text)))
         }
         Cell::Weight(0) => Cow::Borrowed("0"),
         Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
@@ -165,7 +165,7 @@ fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
 fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> String {
     let guide = branch.map_or(String::new(), |branch| guide(&branch));
     let guide = match cell {
-        Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide.clone(),
+        Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide.within(width / 2),
         _ => guide,
     };
     let text = match cell {
@@ -209,7 +209,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
             Role::Name | Role::Code => NAME,
             Role::Aside => ASIDE.max(title),
             Role::Heat => SHARE.max(title),
-            Role::Figure | Role::Spare => {
+            Role::Figure | Role::Spare | Role::Bound => {
                 let is_share = column.key.ends_with("percent");
                 let usual = if is_share { SHARE } else { FIGURE };
                 let usual = if column.key == "level" { 0 } else { usual };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proftool::base::{Event, WeightSum};
-use proftool::profile::{Builder, Function, FunctionKind, Module, Profile, Thread};
+use proftool::profile::{Builder, Function, Module, Profile, Thread};
 use proftool::view::flat::Sort;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -44,12 +44,7 @@ pub fn profile(stacks: &str) -> Profile {
     let mut functions = HashMap::new();
     for line in stacks.lines() {
         let (stack, weight) = line.rsplit_once(' ').unwrap();
-        let thread = builder.thread(Thread {
-            pid: 1,
-            tid: 1,
-            comm: "calc".into(),
-            job: None,
-        });
+        let thread = builder.thread(Thread::new(1, 1, "calc"));
         let mut path = None;
         for frame in stack.split(';') {
             let (name, module) = frame.rsplit_once(" [").unwrap();
@@ -59,14 +54,7 @@ pub fn profile(stacks: &str) -> Profile {
                     name: module.into(),
                     path: module.into(),
                 });
-                builder.function(Function {
-                    name: name.into(),
-                    linkage_name: None,
-                    declared_at: None,
-                    module,
-                    address: None,
-                    kind: FunctionKind::Named,
-                })
+                builder.function(Function::named(name, module))
             });
             path = Some(builder.path(path, function, false));
         }
