@@ -18,15 +18,17 @@
 //!
 //! Signals would stop a traced program each time, so the first one ends that state; and a program that
 //! is executed under a tracer without privileges gains none, so it ends before an `execve`, and does
-//! not begin where that would not be reported.
+//! not begin where that would not be reported. A program that makes the system call itself is not
+//! noticed in time, and what it executes may lack privileges, which is reported.
 
+use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
 use super::counting::Counting;
 use super::install::{Stopped, change, open_memory};
 use super::place::Place;
-use super::refusals::own_user;
+use super::refusals::{own_user, refuse_gains};
 use super::threads::{APART, PATIENCE, is_thread, signal, stopped};
 use super::{Adding, CallPlanner, Change};
 use crate::sampler::targets::tracee::{Stop, Tracee};
@@ -146,7 +148,12 @@ impl Counting {
                     Ok(()) => self.traced = Some(traced),
                     Err(standing) => self.share(traced, standing, planner),
                 },
-                stop => self.share(traced, vec![(thread, stop)], planner),
+                stop => {
+                    if stop == Some(Stop::Exec) {
+                        report_exec(thread.tracee.pid(), planner);
+                    }
+                    self.share(traced, vec![(thread, stop)], planner);
+                }
             }
         }
     }
@@ -336,6 +343,18 @@ impl Counting {
             // Some counts may be lost.
             self.areas.refuse_any();
         }
+    }
+}
+
+/// A traced process has executed a program past the function that would have been reported before.
+fn report_exec(pid: i32, planner: &mut dyn CallPlanner) {
+    let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else {
+        return;
+    };
+    if refuse_gains(&program).is_err() {
+        let reason = "it was executed by a system call of the program's own while that was traced, and has not \
+            gained the privileges of its file";
+        planner.refused(&program, reason);
     }
 }
 

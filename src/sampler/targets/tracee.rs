@@ -172,11 +172,13 @@ impl Tracee {
         request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
     }
 
-    /// Lets it run until it makes a thread or process, which is traced from its start, or gets a signal.
-    /// It does not die when this thread does.
+    /// Lets it run until it makes a thread or process, which is traced from its start, gets a signal, or has
+    /// become another program. It does not die when this thread does.
     pub(in crate::sampler) fn resume_alone(&self) -> io::Result<()> {
-        let stops =
-            libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+        let stops = libc::PTRACE_O_TRACECLONE
+            | libc::PTRACE_O_TRACEFORK
+            | libc::PTRACE_O_TRACEVFORK
+            | libc::PTRACE_O_TRACEEXEC;
         request(libc::PTRACE_SETOPTIONS, self.pid, 0, stops as usize)?;
         self.resume(0)
     }
