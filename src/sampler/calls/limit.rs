@@ -16,7 +16,7 @@
 //! new: the sleds of LLVM's XRay are (Dean Michael Berris et al., "XRay: a function call tracing
 //! system", 2016).
 //!
-//! A site that was given up costs one jump more than before, until the call is made as before (`given_up`).
+//! A site that was given up costs one jump more than before, until the call is made as before (`past_stubs`).
 //! Where threads share a counter and wait for each other, counting costs more than is measured here.
 //!
 //! The limit is one on the whole run. What was spent before the first look that gives something up is

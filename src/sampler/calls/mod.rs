@@ -18,10 +18,10 @@
 //! so that all of them add up, and are read when the recording ends.
 //!
 //! Where counting takes too much of the program's time, the stubs of the most frequent calls are
-//! changed meanwhile, and count no more (`limit`); then the calls are made as before (`given_up`).
+//! changed meanwhile, and count no more (`limit`); then the calls are made as before (`past_stubs`).
 //!
 //! Nothing is traced between these moments, but for a command until it gets a signal or starts a process
-//! (`traced`). The dynamic linker calls a function that does nothing
+//! (`without_locks`). The dynamic linker calls a function that does nothing
 //! whenever it has loaded libraries, for debuggers; it is made to jump to the `agent`, a few
 //! instructions in the program's memory that report it and wait until the recorder is done.
 
@@ -37,10 +37,12 @@ mod later;
 mod limit;
 mod loaded;
 mod page;
+mod past_stubs;
 mod place;
 mod refusals;
 mod threads;
 mod traced;
+mod without_locks;
 
 use std::path::{Path, PathBuf};
 
