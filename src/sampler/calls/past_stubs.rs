@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The distance of a call may cross the border of a cache line, so another thread could execute a half
-//! written one: each process stops for that, for less than a millisecond. One whose threads do not stop in
+//! written one: each process stops for that, for a moment. One whose threads do not stop in
 //! time goes on as it is and is tried again. What a process forks before its turn comes is not found
 //! if it is started later than the list of processes was made: it goes through the stubs, which do
 //! not count.
