@@ -33,6 +33,28 @@ pub(super) fn plan(file: &FileSites, bias: u64, area: StubArea) -> ImagePlan {
     plan
 }
 
+/// The changes of some sites of a file, in order of address: the sites are in order.
+pub(super) fn changes(file: &FileSites, bias: u64, area: StubArea, sites: &[usize]) -> Vec<Change> {
+    let changes = sites.iter().filter_map(|&number| {
+        let site = file.sites.get(number)?;
+        let stub_at = area.stubs.wrapping_add((number * STUB) as u64);
+        let counter = area.counters.wrapping_add(number as u64 * 8);
+        let (at, saves_flags) = (site.row.at, site.row.saves_flags);
+        let (_, change) = lead(
+            site.patch.as_ref()?,
+            at,
+            saves_flags,
+            bias,
+            (stub_at, counter),
+        )?;
+        Some(Change {
+            site: number,
+            ..change
+        })
+    });
+    changes.collect()
+}
+
 /// The stub of a site, and the change that leads to it.
 fn lead(
     patch: &Patch,

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::sites::FileSites;
-use super::stub::{STUB, lock_stubs, without_count};
+use super::stub::{STUB, set_adding, without_count};
 use super::{CallCounter, Images, PlannedFile, Reason, plan};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, Machine};
 use crate::perfdata::{CallCounts, CountedImage};
 use crate::sampler::{
-    CallPlanner, Chosen, ImagePlan, Installed, LoadedImage, LoaderStop, StubArea,
+    Adding, CallPlanner, Change, Chosen, ImagePlan, Installed, LoadedImage, LoaderStop, StubArea,
 };
 
 impl CallPlanner for CallCounter {
@@ -46,8 +46,8 @@ impl CallPlanner for CallCounter {
         self.limit
     }
 
-    fn lock_stubs(&self, stubs: &mut [u8], locks: bool) {
-        lock_stubs(stubs, locks);
+    fn set_adding(&self, stubs: &mut [u8], adding: Adding) {
+        set_adding(stubs, adding);
     }
 
     fn without_count(&self, stub: &[u8]) -> Option<[u8; 8]> {
@@ -105,6 +105,13 @@ impl CallPlanner for CallCounter {
         let planned = self.files.get(file);
         planned
             .map(|planned| plan::plan(&planned.file, bias, area))
+            .unwrap_or_default()
+    }
+
+    fn changes(&self, file: usize, bias: u64, area: StubArea, sites: &[usize]) -> Vec<Change> {
+        let planned = self.files.get(file);
+        planned
+            .map(|planned| plan::changes(&planned.file, bias, area, sites))
             .unwrap_or_default()
     }
 

@@ -6,8 +6,10 @@
 //!   or jmp *slot(%rip)           ff 25 distance
 //! ```
 //!
-//! As long as only one thread counts, a prefix that means nothing (3e) is in the place of `lock` (f0):
-//! locking takes most of the time.
+//! Locking takes most of the time. As long as only one thread counts, a prefix that means nothing (3e) is
+//! in the place of `lock` (f0). Where each of several threads has counters of its own, it is the prefix
+//! of the segment `gs` (65): the base of that segment is added to the address, and each thread has
+//! another one, which is the distance from the counters to its own.
 //!
 //! `incq` writes all arithmetic flags but the carry. Where the callee reads them, the stub saves them:
 //! `pushfq` (9c) before, `popfq` (9d) behind. Nothing is lost below the stack pointer: behind a
@@ -15,6 +17,7 @@
 
 use super::form::{CallForm, Form, reach};
 use crate::perfdata::CountedImage;
+use crate::sampler::Adding;
 
 /// The size of a stub, in bytes.
 pub const STUB: usize = CountedImage::STUB_SIZE as usize;
@@ -22,6 +25,8 @@ pub const STUB: usize = CountedImage::STUB_SIZE as usize;
 const LOCK: u8 = 0xf0;
 /// A prefix that means nothing here: addresses in the segment of data, as all are.
 const NO_LOCK: u8 = 0x3e;
+/// The prefix by which the base of the thread's segment is added to the address.
+const OWN: u8 = 0x65;
 /// How an instruction goes on that counts.
 const COUNTS: [u8; 3] = [0x48, 0xff, 0x05];
 /// `pushfq`
@@ -93,7 +98,7 @@ impl Bytes {
 /// ```
 pub(super) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
     let (counting, jump) = stub.split_first_chunk::<8>()?;
-    let [LOCK | NO_LOCK, instruction @ ..] = counting else {
+    let [LOCK | NO_LOCK | OWN, instruction @ ..] = counting else {
         return None;
     };
     if !instruction.starts_with(&COUNTS) {
@@ -113,15 +118,20 @@ pub(super) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
     Some(bytes)
 }
 
-/// Makes stubs, one after the other, count with or without a lock. Those that were given up are as they
-/// were.
-pub(super) fn lock_stubs(stubs: &mut [u8], locks: bool) {
+/// Makes stubs, one after the other, add to their counters in this way. Those that were given up are as
+/// they were.
+pub(super) fn set_adding(stubs: &mut [u8], adding: Adding) {
+    let new = match adding {
+        Adding::Alone => NO_LOCK,
+        Adding::Apart => OWN,
+        Adding::Together => LOCK,
+    };
     for stub in stubs.chunks_exact_mut(STUB) {
         let place = usize::from(stub.first() == Some(&SAVE_FLAGS));
-        if let Some([prefix @ (LOCK | NO_LOCK), rest @ ..]) = stub.get_mut(place..)
+        if let Some([prefix @ (LOCK | NO_LOCK | OWN), rest @ ..]) = stub.get_mut(place..)
             && rest.starts_with(&COUNTS)
         {
-            *prefix = if locks { LOCK } else { NO_LOCK };
+            *prefix = new;
         }
     }
 }
@@ -131,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stubs_count_without_a_lock_until_they_are_locked() {
+    fn stubs_count_alone_apart_and_together() {
         let at = 0x10_0000;
         let call = CallForm::read(&[0xe8, 0, 0, 0, 0], 0x1000).unwrap();
         let plain = stub(call, false, at, 0x20_0000).unwrap();
@@ -140,7 +150,7 @@ mod tests {
         given_up[..8].copy_from_slice(&without_count(&plain).unwrap());
         let locked = [plain, saves, given_up].concat();
         let mut stubs = locked.clone();
-        lock_stubs(&mut stubs, false);
+        set_adding(&mut stubs, Adding::Alone);
         let differ: Vec<usize> = (0..stubs.len())
             .filter(|&i| stubs[i] != locked[i])
             .collect();
@@ -149,7 +159,11 @@ mod tests {
         // One that counts without a lock is given up as well.
         let first = stubs[..16].try_into().unwrap();
         assert_eq!(without_count(first), without_count(&plain));
-        lock_stubs(&mut stubs, true);
+        set_adding(&mut stubs, Adding::Apart);
+        assert_eq!((stubs[0], stubs[17]), (0x65, 0x65));
+        let first = stubs[..16].try_into().unwrap();
+        assert_eq!(without_count(first), without_count(&plain));
+        set_adding(&mut stubs, Adding::Together);
         assert_eq!(stubs, locked);
     }
 

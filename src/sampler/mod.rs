@@ -55,8 +55,8 @@ mod targets;
 mod user_share;
 
 pub use self::calls::{
-    CallPlanner, Change, Chosen, CodeMapping, FileIdentity, ImagePlan, Installed, LoadedImage,
-    LoaderStop, StubArea,
+    Adding, CallPlanner, Change, Chosen, CodeMapping, FileIdentity, ImagePlan, Installed,
+    LoadedImage, LoaderStop, StubArea,
 };
 pub use self::capabilities::{Capabilities, Trial};
 pub use self::events::error::{EventError, Searched, UnknownEvent};

@@ -222,28 +222,40 @@ fn a_process_whose_first_thread_has_ended_counts_while_it_is_recorded() {
 }
 
 #[test]
-fn a_signal_that_comes_while_a_program_is_stopped_is_not_lost() {
+fn a_signal_that_comes_while_a_program_is_stopped_comes_with_what_was_sent() {
     if !can_record() {
         return;
     }
     let room = Room::new();
-    // A child sends signals, one after the other as they are answered, while libraries are loaded.
+    // A child sends signals with numbers, one after the other as they are answered, while libraries are
+    // loaded.
     let text = r#"
         #include <sys/wait.h>
         static volatile sig_atomic_t got;
         static int answers[2];
-        static void handler(int sig) { char byte = 0; got++; if (write(answers[1], &byte, 1) != 1) _exit(sig); }
+        static pid_t child;
+        static void handler(int sig, siginfo_t *info, void *context) {
+            char byte = 0;
+            if (info->si_code == SI_QUEUE && info->si_pid == child && info->si_value.sival_int == got) got++;
+            if (!context || write(answers[1], &byte, 1) != 1) _exit(sig);
+        }
         int main(int argc, char **argv) {
-            pid_t own = getpid(), child;
-            int calls = 0, status;
-            char byte;
-            if (argc < 2 || pipe(answers)) return 1;
-            signal(SIGUSR1, handler);
+            pid_t own = getpid();
+            int calls = 0, status, ready[2];
+            char byte = 0;
+            struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
+            if (argc < 2 || pipe(answers) || pipe(ready)) return 1;
+            sigaction(SIGUSR1, &action, 0);
             child = fork();
             if (!child) {
-                for (int i = 0; i < 100; i++) if (kill(own, SIGUSR1) || read(answers[0], &byte, 1) != 1) _exit(1);
+                if (read(ready[0], &byte, 1) != 1) _exit(1);
+                for (int i = 0; i < 100; i++) {
+                    union sigval value = { .sival_int = i };
+                    if (sigqueue(own, SIGUSR1, value) || read(answers[0], &byte, 1) != 1) _exit(1);
+                }
                 _exit(7);
             }
+            if (write(ready[1], &byte, 1) != 1) return 1;
             while (waitpid(child, &status, WNOHANG) != child) calls |= load(argv[1]);
             return got == 100 && WEXITSTATUS(status) == 7 ? calls : 1;
         }"#;
@@ -258,7 +270,8 @@ fn a_signal_that_comes_while_a_program_is_stopped_is_not_lost() {
     assert_eq!(output.status.code(), Some(10), "{}", stderr(&output));
 }
 
-/// Whether it is traced when it has one thread; and how many calls it makes with one and with more.
+/// Whether it is traced until it gets a signal or makes a process; and how many calls it makes with one
+/// thread and with more.
 const ALONE: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -302,7 +315,7 @@ int main(int argc, char **argv) {
             if (WEXITSTATUS(status) != i + 3) return 90;
         }
     }
-    if (tracer() != 0) return 91;
+    if ((tracer() != 0) != (way == 0)) return 91;
     printf("%d\n", before > 0);
     return 40 + way;
 }

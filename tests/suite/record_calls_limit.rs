@@ -69,6 +69,97 @@ fn calls_that_are_too_frequent_are_given_up_and_the_program_goes_on() {
     assert_ne!(rare["calls_at_least"], true, "{rare}");
 }
 
+/// Calls a function until the call leads to it without a detour, in two threads and in a child. Another thread
+/// waits.
+const DIRECT: &str = r#"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) long tiny(long x) { return x + 1; }
+__attribute__((noipa)) long many(long n) {
+    long sum = 0;
+    for (long i = 0; i < n; i++) sum = tiny(sum);
+    return sum;
+}
+static int is_direct(void) {
+    unsigned char *code = (unsigned char *)many;
+    for (int i = 0; i < 64; i++) {
+        int distance;
+        memcpy(&distance, code + i + 1, sizeof distance);
+        if (code[i] == 0xe8 && code + i + 5 + distance == (unsigned char *)tiny) return 1;
+    }
+    return 0;
+}
+/* How many million calls it takes, at most 20 000. */
+static long until_direct(void) {
+    long millions = 0;
+    while (!is_direct() && millions++ < 20000) if (many(1000000) != 1000000) return -1;
+    return is_direct() ? millions : -1;
+}
+static void *work(void *result) { *(long *)result = until_direct(); return 0; }
+static int ends[2], interrupted;
+static void *waits(void *none) {
+    struct epoll_event event = { .events = EPOLLIN };
+    int epoll = epoll_create1(0);
+    epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event);
+    while (epoll_wait(epoll, &event, 1, -1) != 1) { interrupted++; if (errno != EINTR) _exit(3); }
+    return none;
+}
+int main(int argc, char **argv) {
+    pthread_t thread, waiting;
+    long here = 0, there = 1;
+    char byte = 0;
+    int status = 256;
+    if (argc > 1 && argv[1][0] == 'f' && !fork()) return until_direct() < 0 ? 2 : 1;
+    if (pipe(ends)) return 3;
+    if (argc > 1) {
+        pthread_create(&thread, 0, work, &there);
+        pthread_create(&waiting, 0, waits, 0);
+    }
+    here = until_direct();
+    if (argc > 1) {
+        pthread_join(thread, 0);
+        if (write(ends[1], &byte, 1) != 1) return 3;
+        pthread_join(waiting, 0);
+        if (argv[1][0] == 'f') wait(&status);
+    }
+    /* Not at the beginning. */
+    printf("%d %d %d %d\n", here > 0, there >= 0, WEXITSTATUS(status), interrupted);
+    return 9;
+}
+"#;
+
+#[test]
+fn calls_that_were_given_up_are_made_as_they_were() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, DIRECT, &[], "prog") else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    // One thread, more that are traced, and a process.
+    for arguments in [&[][..], &["threads"], &["fork"]] {
+        let output = counted(
+            &room,
+            &["--counts-limit", "1"],
+            &[&[program], arguments].concat(),
+        );
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(9), "{arguments:?}: {text}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, "1 1 1 0\n", "{arguments:?}: {text}");
+        let graph = graph(&room, &[]);
+        let tiny = arc(&graph, "many", "tiny").unwrap();
+        assert_eq!(tiny["calls_at_least"], true, "{arguments:?}: {tiny}");
+    }
+}
+
 #[test]
 fn a_limit_is_a_percentage_or_none() {
     let room = Room::new();

@@ -11,6 +11,26 @@ const STEP: u64 = 16 << 20;
 /// Nothing may be mapped below, so that null pointers lead to nothing.
 const LOWEST: u64 = 0x10000;
 const PAGE: u64 = 4096;
+/// Nothing is mapped from here on.
+const HIGHEST: u64 = 0x7fff_ffff_f000;
+/// What distances between copies of counters are multiples of.
+const APART: u64 = 1 << 28;
+/// What is left free above a copy: the stack grows from above.
+const STACK: u64 = 1 << 30;
+
+/// A distance at which all of these ranges of addresses are free that is not `used`. The kernel takes
+/// no negative base of a segment, so copies are above what they are copies of.
+pub(super) fn distance(taken: &[(u64, u64)], ranges: &[(u64, u64)], used: &[u64]) -> Option<u64> {
+    let highest = ranges.iter().map(|&(_, end)| end).max()?;
+    let most = HIGHEST.saturating_sub(STACK).checked_sub(highest)?;
+    let mut distances = (APART..most).step_by(APART as usize);
+    distances.find(|distance| {
+        let is_free = |&(start, end): &(u64, u64)| {
+            is_free(taken, start + distance, end.saturating_sub(start) + STACK)
+        };
+        !used.contains(distance) && ranges.iter().all(is_free)
+    })
+}
 
 /// The addresses at which `length` bytes would be near enough to an image that spans `image`, and
 /// that nothing in `taken` has, the best first. `taken` is in order of address.
@@ -88,6 +108,27 @@ mod tests {
                 prop_assert!(end.max(at + length) - start.min(at) <= i32::MAX as u64);
             }
         }
+    }
+
+    #[test]
+    fn all_ranges_are_free_at_a_distance() {
+        let (program, library) = (
+            (0x5500_0000_0000, 0x5500_0000_2000),
+            (0x7f00_0000_0000, 0x7f00_0000_1000),
+        );
+        let ranges = [program, library];
+        let first = distance(&ranges, &ranges, &[]).unwrap();
+        assert_eq!(first, APART);
+        // Something is in the way of one of them, or of what grows towards it.
+        let stack = (library.0 + 3 * APART, library.1 + 3 * APART);
+        let second = distance(&[program, library, stack], &ranges, &[]).unwrap();
+        assert_eq!(second, 4 * APART);
+        let third = distance(&ranges, &ranges, &[first]).unwrap();
+        assert_eq!(third, 2 * APART);
+        // There is nothing above.
+        let high = [program, (HIGHEST - 0x2000, HIGHEST - 0x1000)];
+        assert_eq!(distance(&high, &high, &[]), None);
+        assert_eq!(distance(&high, &[], &[]), None);
     }
 
     #[test]

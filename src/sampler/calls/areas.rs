@@ -17,25 +17,16 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashSet;
 
-use super::address_space::{is_free, pages, places};
-use super::install::Stopped;
+use super::address_space::{distance, is_free, pages};
 use super::loaded::Memory;
 use super::page::{self, Page};
-use super::{CallPlanner, Change, Chosen, Installed, StubArea};
+use super::place::Place;
+use super::{Adding, CallPlanner, Change, Chosen, Installed, StubArea};
 use crate::perfdata::CountedImage;
 use crate::sampler::error::Error;
 
-/// How many places are tried for the stubs of one file.
-const TRIES: usize = 64;
-
-/// A process that is changed.
-pub(super) struct Place<'a> {
-    pub(super) stopped: &'a mut Stopped,
-    pub(super) memory: &'a mut Memory,
-    pub(super) shared: &'a File,
-    /// The number of the shared memory's descriptor in the process.
-    pub(super) descriptor: u64,
-}
+/// How many changes of a file are kept that were made.
+const MADE: usize = 256;
 
 /// The files that count.
 #[derive(Debug)]
@@ -45,8 +36,19 @@ pub(super) struct Areas {
     end: u64,
     /// Files that a process has loaded and that do not count there.
     refused: Refused,
-    /// Whether stubs count with a lock.
-    locks: bool,
+    /// How stubs add to their counters.
+    adding: Adding,
+    /// Counters of threads of their own.
+    own: Vec<OwnCounters>,
+}
+
+/// The counters of a thread.
+#[derive(Debug)]
+struct OwnCounters {
+    /// How far they are from the others (wrapping), in the process that has them.
+    distance: u64,
+    /// Where in the shared memory those of each file begin.
+    offsets: Vec<u64>,
 }
 
 /// Which files do not count in all processes.
@@ -64,8 +66,10 @@ struct Area {
     sites: usize,
     /// The bytes of the stubs and of the counters.
     lengths: (u64, u64),
-    /// A change that was made, at an address that the file states.
-    made: Option<Change>,
+    /// Some changes that were made, at addresses that the file states.
+    made: Vec<Change>,
+    /// The sites that were given up.
+    given_up: FxHashSet<usize>,
 }
 
 impl Area {
@@ -83,32 +87,78 @@ impl Areas {
             list: Vec::new(),
             end,
             refused: Refused::default(),
-            locks: true,
+            adding: Adding::Together,
+            own: Vec::new(),
         }
     }
 
     /// What is made from now on counts without a lock: there is only one thread.
-    pub(super) fn do_not_lock(&mut self) {
-        self.locks = false;
+    pub(super) fn count_alone(&mut self) {
+        self.adding = Adding::Alone;
     }
 
-    pub(super) fn locks(&self) -> bool {
-        self.locks
+    pub(super) fn adding(&self) -> Adding {
+        self.adding
     }
 
-    /// Makes all stubs count with a lock. Nobody executes them meanwhile.
-    pub(super) fn lock(&mut self, shared: &File, planner: &dyn CallPlanner) -> io::Result<()> {
-        if self.locks {
+    /// Makes all stubs add to their counters in this way. Nobody executes them meanwhile.
+    pub(super) fn set_adding(
+        &mut self,
+        shared: &File,
+        planner: &dyn CallPlanner,
+        adding: Adding,
+    ) -> io::Result<()> {
+        if self.adding == adding {
             return Ok(());
         }
-        self.locks = true;
+        self.adding = adding;
         for area in &self.list {
             let mut stubs = vec![0; area.sites * CountedImage::STUB_SIZE as usize];
             shared.read_exact_at(&mut stubs, area.installed.area.offset)?;
-            planner.lock_stubs(&mut stubs, true);
+            planner.set_adding(&mut stubs, adding);
             shared.write_all_at(&stubs, area.installed.area.offset)?;
         }
         Ok(())
+    }
+
+    /// Maps counters for so many threads into the process for which the stubs were made. Returns how far
+    /// each are from the others.
+    pub(super) fn add_own(
+        &mut self,
+        place: &mut Place<'_>,
+        threads: usize,
+    ) -> io::Result<Vec<u64>> {
+        let ranges = self
+            .list
+            .iter()
+            .filter(|area| area.lengths.1 > 0)
+            .map(|area| {
+                let at = area.installed.area.counters;
+                (at, at.saturating_add(area.lengths.1))
+            });
+        let ranges: Vec<(u64, u64)> = ranges.collect();
+        let mut distances = Vec::new();
+        for _ in 0..threads {
+            let used: Vec<u64> = self.own.iter().map(|own| own.distance).collect();
+            let distance = distance(&place.memory.taken, &ranges, &used);
+            let distance = distance.ok_or(io::ErrorKind::OutOfMemory)?;
+            let mut offsets = Vec::new();
+            for area in &self.list {
+                let (offset, length) = (self.end, area.lengths.1);
+                offsets.push(offset);
+                if length == 0 {
+                    continue;
+                }
+                place.shared.set_len(offset + length)?;
+                self.end = offset + length;
+                let at = area.installed.area.counters.wrapping_add(distance);
+                place.map(at, length, libc::PROT_READ | libc::PROT_WRITE, offset)?;
+                place.memory.take(at, at + length);
+            }
+            self.own.push(OwnCounters { distance, offsets });
+            distances.push(distance);
+        }
+        Ok(distances)
     }
 
     pub(super) fn installed(&self) -> Vec<Installed> {
@@ -134,14 +184,52 @@ impl Areas {
 
     /// The counters of each.
     pub(super) fn read(&self, shared: &File) -> io::Result<Vec<Vec<u64>>> {
-        let counters = self.list.iter().map(|area| {
-            let mut bytes = vec![0; area.sites * 8];
+        let counters = self.list.iter().enumerate().map(|(number, area)| {
+            let mut counters = vec![0; area.sites];
             let offset = area.installed.area.offset + area.lengths.0;
-            shared.read_exact_at(&mut bytes, offset)?;
-            let (words, _) = bytes.as_chunks::<8>();
-            Ok(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+            add_counters(shared, offset, &mut counters)?;
+            for own in &self.own {
+                // What was loaded later has none.
+                if let Some(&offset) = own.offsets.get(number) {
+                    add_counters(shared, offset, &mut counters)?;
+                }
+            }
+            Ok(counters)
         });
         counters.collect()
+    }
+
+    /// What makes the calls of some sites as they were in a process, by the places of their files and
+    /// their numbers, which are in order.
+    pub(super) fn restores(
+        &self,
+        memory: &Memory,
+        inode: u64,
+        sites: &[(usize, usize)],
+        planner: &dyn CallPlanner,
+    ) -> Vec<Vec<Change>> {
+        let of_files = sites.chunk_by(|a, b| a.0 == b.0);
+        let restores = of_files.filter_map(|sites| {
+            let area = self.list.get(sites.first()?.0)?;
+            let Installed {
+                file,
+                bias,
+                area: stubs,
+                ..
+            } = area.installed;
+            let mut mapped = memory.shared.iter();
+            let mapped = mapped.find(|it| (it.offset, it.inode) == (stubs.offset, inode))?;
+            let moved = mapped.start.wrapping_sub(stubs.stubs);
+            let stubs = StubArea {
+                stubs: mapped.start,
+                counters: stubs.counters.wrapping_add(moved),
+                offset: stubs.offset,
+            };
+            let sites: Vec<usize> = sites.iter().map(|(_, site)| *site).collect();
+            let changes = planner.changes(file, bias.wrapping_add(moved), stubs, &sites);
+            Some(changes.iter().map(Change::undone).collect())
+        });
+        restores.collect()
     }
 
     /// Counts no more at a site, in all processes. Returns whether that is possible and new.
@@ -175,6 +263,8 @@ impl Areas {
             parts.insert(place, site);
         }
         planner.gave_up(area.installed.file, site);
+        area.given_up.insert(site);
+        area.made.retain(|made| made.site != site);
         true
     }
 
@@ -182,9 +272,10 @@ impl Areas {
     pub(super) fn counts(&self, place: &Place<'_>, chosen: &Chosen) -> io::Result<bool> {
         let inode = place.shared.metadata()?.ino();
         for area in &self.list {
-            let Some(made) = area.made.filter(|_| {
-                area.installed.file == chosen.file && area.is_mapped(place, chosen, inode)
-            }) else {
+            if area.installed.file != chosen.file || !area.is_mapped(place, chosen, inode) {
+                continue;
+            }
+            let Some(made) = area.made.first() else {
                 continue;
             };
             let mut bytes = [0; 8];
@@ -236,21 +327,27 @@ impl Areas {
             },
         );
         if is_new {
-            planner.lock_stubs(&mut plan.stubs, self.locks);
+            planner.set_adding(&mut plan.stubs, self.adding);
             let written = place.shared.write_all_at(&plan.stubs, offset);
             written.map_err(Error::counting("write the stubs"))?;
         }
+        // These go on as they are.
+        plan.changes
+            .retain(|change| !area.given_up.contains(&change.site));
         let unchanged = place.stopped.change(&plan.changes);
         let mut left = unchanged.map_err(Error::counting("change the program's code"))?;
         planner.unchanged(chosen.file, &plan, &left);
-        let mut changes = plan.changes.iter();
-        area.made = area.made.or_else(|| {
-            let made = changes.find(|change| !left.contains(&change.site))?;
-            Some(Change {
+        if area.made.is_empty() {
+            let made = plan
+                .changes
+                .iter()
+                .filter(|change| !left.contains(&change.site));
+            let made = made.take(MADE).map(|made| Change {
                 at: made.at.wrapping_sub(chosen.bias),
                 ..*made
-            })
-        });
+            });
+            area.made = made.collect();
+        }
         left.extend(&plan.out_of_reach);
         left.sort_unstable();
         let installed = &mut area.installed;
@@ -289,10 +386,29 @@ impl Areas {
             },
             sites: chosen.stubs,
             lengths: (stubs, counters),
-            made: None,
+            made: Vec::new(),
+            given_up: FxHashSet::default(),
         });
         Ok(self.list.len() - 1)
     }
+}
+
+/// Adds the counters that begin at this offset of the shared memory.
+fn add_counters(shared: &File, offset: u64, counters: &mut [u64]) -> io::Result<()> {
+    let end = offset + counters.len() as u64 * 8;
+    let mut at = offset;
+    while let Some((start, stop)) = page::written(shared, at, end)? {
+        let mut bytes = vec![0; (stop - start) as usize];
+        shared.read_exact_at(&mut bytes, start)?;
+        let first = ((start - offset) / 8) as usize;
+        let counters = counters.get_mut(first..).unwrap_or_default();
+        let (words, _) = bytes.as_chunks::<8>();
+        for (counter, word) in counters.iter_mut().zip(words) {
+            *counter = counter.saturating_add(u64::from_ne_bytes(*word));
+        }
+        at = stop;
+    }
+    Ok(())
 }
 
 impl Area {
@@ -331,53 +447,6 @@ impl Installed {
         self.parts.sort_unstable();
         self.parts.dedup();
         self.uncounted = both;
-    }
-}
-
-impl Place<'_> {
-    /// Maps stubs and counters of a file near an image. Returns the address.
-    pub(super) fn map_near(
-        &mut self,
-        span: (u64, u64),
-        offset: u64,
-        lengths: (u64, u64),
-    ) -> Result<u64, Error> {
-        let mapping = Error::counting("map stubs into the program");
-        let tried: Vec<u64> = places(&self.memory.taken, span, lengths.0 + lengths.1)
-            .take(TRIES)
-            .collect();
-        for at in tried {
-            if self.map_at(at, offset, lengths).map_err(&mapping)? {
-                return Ok(at);
-            }
-        }
-        let refused = io::Error::other("no memory is free within 2 GB of its code");
-        Err(mapping(refused))
-    }
-
-    /// Maps code and, behind it, data. Returns whether the place was free.
-    fn map_at(&mut self, at: u64, offset: u64, (code, data): (u64, u64)) -> io::Result<bool> {
-        let (read, write) = (libc::PROT_READ, libc::PROT_WRITE);
-        match self.map(at, code, read | libc::PROT_EXEC, offset) {
-            Ok(found) if found == at => {}
-            // Kernels before 4.17 take the address for a wish.
-            Ok(_) => {
-                let old = "kernel does not map memory at fixed addresses (Linux 4.17 does)";
-                return Err(io::Error::other(old));
-            }
-            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => return Ok(false),
-            Err(error) => return Err(error),
-        }
-        self.map(at + code, data, read | write, offset + code)?;
-        self.memory.take(at, at + code + data);
-        Ok(true)
-    }
-
-    fn map(&mut self, at: u64, length: u64, protection: i32, offset: u64) -> io::Result<u64> {
-        let flags = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
-        let protection = protection as u64;
-        let arguments = [at, length, protection, flags, self.descriptor, offset];
-        self.stopped.call(libc::SYS_mmap, arguments)
     }
 }
 

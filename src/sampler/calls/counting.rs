@@ -6,17 +6,21 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::areas::{Areas, Place};
+use super::areas::Areas;
 use super::bell::Bell;
+use super::given_up::GivenUp;
 use super::install::{Arrival, Stopped};
 use super::limit::Limit;
 use super::loaded::Memory;
+use super::place::Place;
 use super::refusals::{ptrace_scope, refuse_privileges, refuse_running};
 use super::threads::{Left, living};
-use super::{CallPlanner, Change, Chosen, FileIdentity, agent};
+use super::traced::Traced;
+use super::{Adding, CallPlanner, Change, Chosen, FileIdentity, agent};
 use crate::base::system_reason;
 use crate::perfdata::{CallCounts, CountedAgent};
 use crate::sampler::error::Error;
@@ -51,8 +55,10 @@ pub(in crate::sampler) struct Counting {
     pub(super) agents: Vec<CountedAgent>,
     /// Keeps the slowdown below a limit, if there is one.
     pub(super) limit: Option<Limit>,
-    /// The program, while it has only one thread and counts without locks.
-    pub(super) single_thread: Option<Tracee>,
+    /// The sites that were given up to keep it.
+    pub(super) given_up: GivenUp,
+    /// The program, while it is traced and counts without locks.
+    pub(super) traced: Option<Traced>,
     /// The files that processes had mapped when they were looked at last, each with its address.
     pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
     /// What is left of processes that were stopped.
@@ -108,7 +114,8 @@ impl Counting {
             followed: 0,
             agents: Vec::new(),
             limit: None,
-            single_thread: None,
+            given_up: GivenUp::default(),
+            traced: None,
             known: FxHashMap::default(),
             left: Left::default(),
         })
@@ -184,7 +191,7 @@ impl Counting {
                     return Ok(());
                 }
             };
-        self.areas.do_not_lock();
+        self.areas.count_alone();
         self.install_program(&mut stopped, planner, self.descriptor)?;
         self.watch(stopped.pid(), planner)?;
         self.go_on(stopped, planner);
@@ -252,11 +259,7 @@ impl Counting {
             .as_mut()
             .filter(|attached| attached.pid == pid)
         {
-            let restores = changes.iter().map(|change| Change {
-                old: change.new,
-                new: change.old,
-                ..*change
-            });
+            let restores = changes.iter().map(Change::undone);
             attached.restores.push(restores.collect());
         }
     }
@@ -278,8 +281,8 @@ impl Counting {
             .then(|| planner.loader_stop(&loader.path))
             .flatten()
             .map(|stop| stopped.auxiliary.loader.wrapping_add(stop.at));
-        // What has one thread and is traced reports it, too.
-        let hears_execs = self.follows || !self.areas.locks();
+        // What is traced reports it, too.
+        let hears_execs = self.follows || self.areas.adding() != Adding::Together;
         let mut images = memory.images.iter().filter(|_| hears_execs);
         let on_execs = images.find_map(|image| {
             let name = image.path.file_name()?.to_str()?;
@@ -343,26 +346,19 @@ impl Counting {
     /// Begins to keep the limit, if there is one.
     fn watch(&mut self, pid: i32, planner: &dyn CallPlanner) -> Result<(), Error> {
         if let Some(most) = planner.limit() {
-            let limit = Limit::begin(pid, most, self.areas.locks());
+            let locks = self.areas.adding() == Adding::Together;
+            let limit = Limit::begin(pid, most, locks);
             let action = "measure the processor time of the program";
             self.limit = Some(limit.map_err(Error::counting(action))?);
+            self.given_up.begin(pid);
         }
         Ok(())
     }
 
-    /// Gives up counting calls that take too much time, if there is a limit.
-    pub(super) fn keep_limit(&mut self, planner: &mut dyn CallPlanner) {
-        let (Some(limit), shared) = (&mut self.limit, &self.shared) else {
-            return;
-        };
-        let areas = std::cell::RefCell::new(&mut self.areas);
-        let looked = limit.look(&mut || areas.borrow().read(shared), &mut |site| {
-            areas.borrow_mut().give_up(shared, site, planner)
-        });
-        // What cannot be measured any more goes on as it is.
-        if looked.is_err() {
-            self.limit = None;
-        }
+    /// How long it takes until [`Counting::attend`] has something to do again, if nothing is heard until
+    /// then.
+    pub(in crate::sampler) fn quiet(&self) -> Option<Duration> {
+        Some(self.limit.as_ref()?.due())
     }
 
     /// Readable when a program may wait for an answer.
@@ -380,7 +376,7 @@ impl Counting {
     /// does not matter.
     pub(in crate::sampler) fn end(&mut self) {
         self.bell.close();
-        self.leave_single_thread();
+        self.leave_traced();
         if let Some(attached) = self.attached.take()
             && let Ok(mut stopped) = Stopped::attach(attached.pid, &mut self.left)
         {

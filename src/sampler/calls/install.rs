@@ -5,11 +5,12 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::Change;
 use super::loaded::{Auxiliary, Memory};
-use super::threads::{Left, Threads};
-use crate::sampler::targets::tracee::{Registers, Stop, Tracee};
+use super::threads::{Left, PATIENCE, Threads};
+use crate::sampler::targets::tracee::{Registers, SignalInfo, Stop, Tracee};
 
 /// `int3`
 const BREAKPOINT: [u8; 1] = [0xcc];
@@ -18,6 +19,9 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// How much of the program's code is looked at at once.
 const WINDOW: u64 = 1 << 20;
 const PAGE: usize = 4096;
+/// All signals but SIGTRAP: the kernel takes a program's handler away if a step must report one that is
+/// blocked.
+const BLOCKED: u64 = !(1 << (libc::SIGTRAP - 1));
 
 /// A program that is stopped at a place where all it is linked with is loaded.
 pub(super) struct Stopped {
@@ -26,7 +30,9 @@ pub(super) struct Stopped {
     tracee: Tracee,
     memory: File,
     registers: Registers,
-    /// Signals that came to that thread while it was stopped.
+    /// The signal that this thread was about to get when it was stopped.
+    signal: Option<(i32, SignalInfo)>,
+    /// Signals that came to it later and cannot be blocked.
     signals: Vec<i32>,
     /// The status of `waitpid` if that thread has ended, as it was killed.
     ended: Option<i32>,
@@ -80,6 +86,7 @@ impl Stopped {
                     tracee,
                     memory,
                     registers: *registers,
+                    signal: None,
                     signals: Vec::new(),
                     ended: None,
                     others: Threads::default(),
@@ -96,7 +103,16 @@ impl Stopped {
 
     /// Stops all threads of a process that runs. What does not stop in time is left over.
     pub(super) fn attach(pid: i32, left: &mut Left) -> io::Result<Stopped> {
-        let mut threads = Threads::stop(pid, left)?;
+        Stopped::attach_within(pid, PATIENCE, left)
+    }
+
+    /// The same, with a time within which they have to stop.
+    pub(super) fn attach_within(
+        pid: i32,
+        patience: Duration,
+        left: &mut Left,
+    ) -> io::Result<Stopped> {
+        let mut threads = Threads::stop(pid, patience, left)?;
         let Some((tracee, signal)) = threads.take(pid) else {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         };
@@ -110,19 +126,44 @@ impl Stopped {
                 return Err(error);
             }
         };
-        // A signal that the thread is about to get has to be sent again.
-        let signals = Some(signal).filter(|&signal| signal != 0);
-        Ok(Stopped {
+        let mut stopped = Stopped {
             pid,
             tracee,
             memory,
             registers,
-            signals: signals.into_iter().collect(),
+            signal: None,
+            signals: Vec::new(),
             ended: None,
             others: threads,
             auxiliary,
             is_late: false,
-        })
+        };
+        if signal != 0 {
+            match stopped.tracee.signal() {
+                Ok(info) => stopped.signal = Some((signal, info)),
+                Err(_) => stopped.signals.push(signal),
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// A process in which one thread has just been made and stands still.
+    pub(super) fn of_made(pid: i32, tracee: Tracee) -> Result<Stopped, Tracee> {
+        match Stopped::opened(&tracee) {
+            Ok((memory, auxiliary, registers)) => Ok(Stopped {
+                pid,
+                tracee,
+                memory,
+                registers,
+                signal: None,
+                signals: Vec::new(),
+                ended: None,
+                others: Threads::default(),
+                auxiliary,
+                is_late: false,
+            }),
+            Err(_) => Err(tracee),
+        }
     }
 
     fn opened(tracee: &Tracee) -> io::Result<(File, Auxiliary, Registers)> {
@@ -139,8 +180,16 @@ impl Stopped {
         Ok(())
     }
 
+    /// Executes one instruction. Signals wait, with all that comes with them.
+    fn step(&mut self) -> io::Result<()> {
+        let blocked = self.tracee.blocked()?;
+        self.tracee.block(BLOCKED)?;
+        while !self.try_step()? {}
+        self.tracee.block(blocked)
+    }
+
     /// Executes one instruction, or takes a signal. Returns whether it was an instruction.
-    fn step(&mut self) -> io::Result<bool> {
+    fn try_step(&mut self) -> io::Result<bool> {
         self.tracee.step()?;
         match self.tracee.wait()? {
             Stop::Trap => return Ok(true),
@@ -150,7 +199,7 @@ impl Stopped {
                 self.ended = Some(status);
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
-            Stop::Exec | Stop::Made | Stop::Other => {}
+            Stop::Exec | Stop::Made | Stop::Asked | Stop::Other => {}
         }
         Ok(false)
     }
@@ -213,7 +262,7 @@ impl Stopped {
         let registers = self.registers.at(at);
         self.tracee
             .set_registers(&registers.calling(number, arguments))?;
-        while !self.step()? {}
+        self.step()?;
         self.tracee.registers()?.result()
     }
 
@@ -226,19 +275,34 @@ impl Stopped {
     /// Lets a program run that has one thread, until it makes another one or a process, or gets a signal.
     /// If that is not possible, it is still stopped.
     pub(super) fn stay(self: Box<Self>) -> Result<Tracee, Box<Stopped>> {
-        let is_alone = self.others.is_empty() && self.signals.is_empty() && self.ended.is_none();
+        let has_signal = self.signal.is_some() || !self.signals.is_empty();
+        let is_alone = self.others.is_empty() && !has_signal && self.ended.is_none();
         if is_alone && self.tracee.resume_alone().is_ok() {
             return Ok(self.tracee);
         }
         Err(self)
     }
 
+    /// The thread, which stands still, unless it has ended.
+    pub(super) fn into_thread(self) -> Option<Tracee> {
+        let tid = self.tracee.pid();
+        for signal in self.signals {
+            crate::sampler::signals::send_to_thread(self.pid, tid, signal);
+        }
+        self.ended.is_none().then_some(self.tracee)
+    }
+
     /// Lets the program run. It is traced no more.
     pub(super) fn release(self, left: &mut Left) {
         let tid = self.tracee.pid();
-        match self.ended {
-            Some(status) => left.has_ended(tid, status),
-            None => left.release(self.tracee, 0),
+        match (self.ended, self.signal) {
+            (Some(status), _) => left.has_ended(tid, status),
+            (None, Some((signal, info))) => {
+                // It stands where it got it, or behind a step, which ends with a signal as well.
+                let _ = self.tracee.set_signal(&info);
+                left.release(self.tracee, signal);
+            }
+            (None, None) => left.release(self.tracee, 0),
         }
         self.others.release(left);
         for signal in self.signals {
@@ -254,7 +318,7 @@ enum Reached {
     Ended(i32),
 }
 
-fn open_memory(pid: i32) -> io::Result<File> {
+pub(super) fn open_memory(pid: i32) -> io::Result<File> {
     let mut open = OpenOptions::new();
     { open.read(true).write(true) }.open(format!("/proc/{pid}/mem"))
 }
@@ -316,7 +380,7 @@ fn next(tracee: &Tracee) -> io::Result<Option<i32>> {
             Stop::Trap => return Ok(None),
             Stop::Ended(status) => return Ok(Some(status)),
             Stop::Signal(signal) => signal,
-            Stop::Exec | Stop::Made | Stop::Other => 0,
+            Stop::Exec | Stop::Made | Stop::Asked | Stop::Other => 0,
         };
     }
 }
@@ -343,7 +407,7 @@ impl Breakpoint {
 
 /// Whole pages are read, changed and written: one system call for each change would take seconds in
 /// a large program.
-fn change(memory: &File, changes: &[Change]) -> io::Result<Vec<usize>> {
+pub(super) fn change(memory: &File, changes: &[Change]) -> io::Result<Vec<usize>> {
     let mut unchanged = Vec::new();
     let mut rest = changes;
     while let Some(first) = rest.first() {

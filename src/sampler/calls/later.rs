@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use super::areas::Place;
 use super::bell::{Kind, Report};
 use super::counting::{Counting, reach};
 use super::install::{Arrival, Stopped};
 use super::loaded::{Auxiliary, Memory};
+use super::place::Place;
 use super::refusals::{refuse_changing, refuse_gains};
 use super::{CallPlanner, Chosen};
 use crate::base::system_reason;
@@ -40,11 +40,11 @@ impl Counting {
         planner: &mut dyn CallPlanner,
         child: Option<&mut Child>,
     ) {
-        self.look_at_single_thread(planner);
+        self.look_at_traced(planner);
         let mut report = self.bell.report();
         while let Some(waiting) = report {
             // Whatever comes now, it is not the time to count without locks.
-            self.end_single_thread(planner);
+            self.end_traced(planner);
             match waiting.kind {
                 Kind::Loads => {
                     self.loaded(waiting, planner);
@@ -155,7 +155,7 @@ impl Counting {
     }
 
     /// Opens the shared memory in a process. Returns the number of the descriptor there.
-    fn open_in(&self, stopped: &mut Stopped) -> Result<u64, String> {
+    pub(super) fn open_in(&self, stopped: &mut Stopped) -> Result<u64, String> {
         let path = self.own_path();
         let refused = |error: io::Error| {
             let reason = system_reason(&error);
@@ -252,7 +252,7 @@ impl Counting {
                 Some(Stop::Exec) => return Ok(Waited::Executed),
                 Some(Stop::Ended(status)) => return Ok(Waited::Ended(status)),
                 Some(Stop::Signal(signal)) => tracee.resume(signal)?,
-                Some(Stop::Trap | Stop::Made | Stop::Other) => tracee.resume(0)?,
+                Some(Stop::Trap | Stop::Made | Stop::Asked | Stop::Other) => tracee.resume(0)?,
                 None => {}
             }
             let waiting = self.bell.waiting();

@@ -18,10 +18,10 @@
 //! so that all of them add up, and are read when the recording ends.
 //!
 //! Where counting takes too much of the program's time, the stubs of the most frequent calls are
-//! changed meanwhile, and count no more (`limit`).
+//! changed meanwhile, and count no more (`limit`); then the calls are made as before (`past_stubs`).
 //!
-//! Nothing is traced between these moments, but for a program as long as it has only one thread
-//! (`single_thread`). The dynamic linker calls a function that does nothing
+//! Nothing is traced between these moments, but for a command until it gets a signal or starts a process
+//! (`without_locks`). The dynamic linker calls a function that does nothing
 //! whenever it has loaded libraries, for debuggers; it is made to jump to the `agent`, a few
 //! instructions in the program's memory that report it and wait until the recorder is done.
 
@@ -31,14 +31,18 @@ mod areas;
 mod bell;
 mod cost;
 pub(super) mod counting;
+mod given_up;
 mod install;
 mod later;
 mod limit;
 mod loaded;
 mod page;
+mod past_stubs;
+mod place;
 mod refusals;
-mod single_thread;
 mod threads;
+mod traced;
+mod without_locks;
 
 use std::path::{Path, PathBuf};
 
@@ -161,6 +165,28 @@ pub struct Change {
     pub site: usize,
 }
 
+impl Change {
+    /// What takes it back.
+    pub(super) fn undone(&self) -> Change {
+        Change {
+            old: self.new,
+            new: self.old,
+            ..*self
+        }
+    }
+}
+
+/// Who adds to the counters of stubs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adding {
+    /// One thread.
+    Alone,
+    /// Several threads, each to counters of its own: the base of its segment `gs` is the distance to them.
+    Apart,
+    /// Several threads to the same counters: they lock them.
+    Together,
+}
+
 /// Knows which instructions of a program are calls, and by which bytes they are counted.
 pub trait CallPlanner {
     /// Takes a program's code in before the program is started; the path has no symbolic links.
@@ -182,9 +208,9 @@ pub trait CallPlanner {
     /// then; `None` if there is no limit.
     fn limit(&self) -> Option<f64>;
 
-    /// Makes stubs count with a lock, so that several threads may count at the same time, or without.
-    /// Those that do not count any more are left as they are.
-    fn lock_stubs(&self, stubs: &mut [u8], locks: bool);
+    /// Makes stubs add to their counters in this way. Those that do not count any more are left as they
+    /// are.
+    fn set_adding(&self, stubs: &mut [u8], adding: Adding);
 
     /// Returns the first eight bytes of a stub that does not count any more, but leads where this one
     /// does; `None` if a thread may be inside of them.
@@ -209,6 +235,9 @@ pub trait CallPlanner {
 
     /// Returns what to write for a file that was chosen.
     fn plan(&mut self, file: usize, bias: u64, area: StubArea) -> ImagePlan;
+
+    /// Returns the changes of some sites of a file, which are in order.
+    fn changes(&self, file: usize, bias: u64, area: StubArea, sites: &[usize]) -> Vec<Change>;
 
     /// Takes note of the sites of a plan that were left as they are, as memory had other bytes there.
     fn unchanged(&mut self, file: usize, plan: &ImagePlan, unchanged: &[usize]);

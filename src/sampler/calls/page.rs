@@ -1,7 +1,7 @@
 //! A page of the memory that is shared with programs, mapped into this process.
 #![expect(
     unsafe_code,
-    reason = "the page is memory that programs write; mmap and futex have no safe interface"
+    reason = "the page is memory that programs write; mmap, futex and lseek have no safe interface"
 )]
 
 use std::fs::File;
@@ -9,6 +9,24 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The first bytes of a file from `from` to `to` that were written, and where they end; `None` if there are
+/// none. What is around them is zero.
+pub(super) fn written(file: &File, from: u64, to: u64) -> io::Result<Option<(u64, u64)>> {
+    let seek = |at: u64, whence| {
+        let at = i64::try_from(at).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: no memory is passed. Nobody uses the position of the descriptor.
+        let found = unsafe { libc::lseek(file.as_raw_fd(), at, whence) };
+        u64::try_from(found).map_err(|_| io::Error::last_os_error())
+    };
+    let start = match seek(from, libc::SEEK_DATA) {
+        Ok(start) if start < to => start,
+        Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(error),
+        _ => return Ok(None),
+    };
+    let end = seek(start, libc::SEEK_HOLE)?;
+    Ok(Some((start, end.min(to))))
+}
 
 /// The bytes of a page.
 pub(super) const SIZE: usize = 4096;

@@ -29,9 +29,9 @@ pub(super) struct Threads {
 impl Threads {
     /// Stops the threads of a process, those included that are made meanwhile. If that fails, they
     /// run on.
-    pub(super) fn stop(pid: i32, left: &mut Left) -> io::Result<Threads> {
+    pub(super) fn stop(pid: i32, patience: Duration, left: &mut Left) -> io::Result<Threads> {
         let mut threads = Threads::default();
-        match threads.stop_all(pid, left) {
+        match threads.stop_all(pid, patience, left) {
             Ok(()) => Ok(threads),
             Err(error) => {
                 threads.release(left);
@@ -40,8 +40,8 @@ impl Threads {
         }
     }
 
-    fn stop_all(&mut self, pid: i32, left: &mut Left) -> io::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+    fn stop_all(&mut self, pid: i32, patience: Duration, left: &mut Left) -> io::Result<()> {
+        let deadline = Instant::now() + patience;
         loop {
             let has_new = self.ask(pid, left)?;
             self.look(pid, left)?;
@@ -151,6 +151,10 @@ pub(super) struct Left {
 impl Left {
     /// Lets a thread run that stands still, with a signal if that is not 0.
     pub(super) fn release(&mut self, thread: Tracee, signal: i32) {
+        if signal == 0 {
+            // If that fails, so does what comes now.
+            let _ = thread.begin_call_again();
+        }
         // It may have been killed.
         if thread.detach_with(signal).is_err() {
             self.threads.push(thread);
@@ -208,7 +212,7 @@ pub(super) fn signal(stop: Stop) -> i32 {
         Stop::Signal(signal) => signal,
         // It has made no step.
         Stop::Trap => libc::SIGTRAP,
-        Stop::Exec | Stop::Made | Stop::Other | Stop::Ended(_) => 0,
+        Stop::Exec | Stop::Made | Stop::Asked | Stop::Other | Stop::Ended(_) => 0,
     }
 }
 
@@ -227,6 +231,11 @@ fn tasks(pid: i32) -> io::Result<Vec<i32>> {
         tasks.extend(name.to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     Ok(tasks)
+}
+
+/// Whether a process has a thread with this number.
+pub(super) fn is_thread(pid: i32, tid: i32) -> bool {
+    fs::metadata(format!("/proc/{pid}/task/{tid}")).is_ok()
 }
 
 /// Whether a thread has ended and is only still listed.

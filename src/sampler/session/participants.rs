@@ -222,7 +222,9 @@ impl<'a> Participants<'a> {
             let left = bounds
                 .duration
                 .map(|duration| duration.saturating_sub(begin.elapsed()));
-            let timeout = left.map_or(PASS, |left| left.min(PASS));
+            let quiet = open.counting.as_ref().and_then(Counting::quiet);
+            let timeouts = [left, quiet].into_iter().flatten();
+            let timeout = timeouts.fold(PASS, Duration::min);
             let heard = open.counting.as_ref().map(Counting::heard);
             let others = [Some(self.signals.as_fd()), heard].into_iter().flatten();
             // A wait that fails returns at once, and must not make this loop spin.
@@ -234,6 +236,12 @@ impl<'a> Participants<'a> {
             }
             // The pass comes after the check for the end, so that it reads all that came before it.
             let over = self.attend();
+            if let (Some(planner), Some(counting), false) =
+                (&mut self.planner, &mut open.counting, over)
+            {
+                // What has come before the signal for it was taken note of would have to wait.
+                counting.attend(*planner, self.child.as_mut());
+            }
             sink.pass(open)?;
             if over {
                 break match self.child {

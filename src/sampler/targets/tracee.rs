@@ -24,6 +24,8 @@ pub(in crate::sampler) enum Stop {
     Signal(i32),
     /// It has made a thread or process.
     Made,
+    /// It was asked to stop, or has just been made.
+    Asked,
     /// Something else, which is of no interest.
     Other,
     /// It is there no more: what `waitpid` says.
@@ -102,6 +104,59 @@ impl Tracee {
         request(libc::PTRACE_CONT, self.pid, 0, signal as usize)
     }
 
+    /// Makes it begin a system call again that was interrupted when it was asked to stop. The kernel does
+    /// that for most, and programs take the others to have been interrupted by a signal (signal(7)).
+    /// Without effect if there is a signal for it.
+    #[cfg(target_arch = "x86_64")]
+    pub(in crate::sampler) fn begin_call_again(&self) -> io::Result<()> {
+        let mut registers = self.registers()?.0;
+        let is_interrupted = registers.rax == i64::from(-libc::EINTR).cast_unsigned();
+        let number = registers.orig_rax.cast_signed();
+        if !is_interrupted || !INTERRUPTED.contains(&number) || has_signal(self.pid) {
+            return Ok(());
+        }
+        // The instruction is two bytes long.
+        registers.rip = registers.rip.wrapping_sub(2);
+        registers.rax = registers.orig_rax;
+        registers.orig_rax = u64::MAX;
+        self.set_registers(&Registers(registers))
+    }
+
+    /// Calls are counted on x86-64 only.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(in crate::sampler) fn begin_call_again(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The signals that do not reach it, as a set of bits.
+    pub(in crate::sampler) fn blocked(&self) -> io::Result<u64> {
+        let mut blocked = 0u64;
+        let to = ptr::from_mut(&mut blocked) as usize;
+        request(GET_BLOCKED, self.pid, size_of::<u64>(), to)?;
+        Ok(blocked)
+    }
+
+    /// Sets the signals that do not reach it but wait.
+    pub(in crate::sampler) fn block(&self, signals: u64) -> io::Result<()> {
+        let from = ptr::from_ref(&signals) as usize;
+        request(SET_BLOCKED, self.pid, size_of::<u64>(), from)
+    }
+
+    /// What came with the signal that it is about to get.
+    pub(in crate::sampler) fn signal(&self) -> io::Result<SignalInfo> {
+        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        let to = info.as_mut_ptr() as usize;
+        request(libc::PTRACE_GETSIGINFO, self.pid, 0, to)?;
+        // SAFETY: all bits of the struct are valid values, and it is initialized.
+        Ok(SignalInfo(unsafe { info.assume_init() }))
+    }
+
+    /// Sets what comes with the signal with which it is resumed.
+    pub(in crate::sampler) fn set_signal(&self, info: &SignalInfo) -> io::Result<()> {
+        let from = ptr::from_ref(&info.0) as usize;
+        request(libc::PTRACE_SETSIGINFO, self.pid, 0, from)
+    }
+
     /// Lets it execute one instruction.
     pub(in crate::sampler) fn step(&self) -> io::Result<()> {
         request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)
@@ -117,11 +172,13 @@ impl Tracee {
         request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
     }
 
-    /// Lets it run until it makes a thread or process, which is traced from its start, or gets a signal.
-    /// It does not die when this thread does.
+    /// Lets it run until it makes a thread or process, which is traced from its start, gets a signal, or has
+    /// become another program. It does not die when this thread does.
     pub(in crate::sampler) fn resume_alone(&self) -> io::Result<()> {
-        let stops =
-            libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+        let stops = libc::PTRACE_O_TRACECLONE
+            | libc::PTRACE_O_TRACEFORK
+            | libc::PTRACE_O_TRACEVFORK
+            | libc::PTRACE_O_TRACEEXEC;
         request(libc::PTRACE_SETOPTIONS, self.pid, 0, stops as usize)?;
         self.resume(0)
     }
@@ -165,6 +222,51 @@ impl Tracee {
     }
 }
 
+/// System calls that end with EINTR when a thread stops, also if no signal has come. Those for sockets
+/// do so if they have a timeout.
+#[cfg(target_arch = "x86_64")]
+const INTERRUPTED: [i64; 18] = [
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_io_getevents,
+    libc::SYS_io_uring_enter,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_write,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+];
+
+const GET_BLOCKED: libc::c_uint = 0x420a;
+const SET_BLOCKED: libc::c_uint = 0x420b;
+
+/// Whether a signal waits for a thread that it does not block.
+#[cfg(target_arch = "x86_64")]
+fn has_signal(tid: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let signals = |name| {
+        let value = crate::sampler::status::field(&status, name);
+        value.and_then(|value| u64::from_str_radix(value.trim(), 16).ok())
+    };
+    let [own, of_process, blocked] = ["SigPnd", "ShdPnd", "SigBlk"].map(signals);
+    let waiting = own
+        .zip(of_process)
+        .map(|(own, of_process)| own | of_process);
+    // What is not known may be.
+    waiting
+        .zip(blocked)
+        .is_none_or(|(waiting, blocked)| waiting & !blocked != 0)
+}
+
 /// What a status of `waitpid` says.
 fn stop(status: libc::c_int) -> Stop {
     if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
@@ -175,11 +277,17 @@ fn stop(status: libc::c_int) -> Stop {
         (libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK, _) => {
             Stop::Made
         }
+        // Other signals mean that the whole process was stopped.
+        (libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => Stop::Asked,
         (0, libc::SIGTRAP) => Stop::Trap,
         (0, signal) => Stop::Signal(signal),
         _ => Stop::Other,
     }
 }
+
+/// What comes with a signal: who has sent it, and more.
+#[derive(Clone, Copy)]
+pub(in crate::sampler) struct SignalInfo(libc::siginfo_t);
 
 /// The registers of a traced process.
 #[cfg(target_arch = "x86_64")]
@@ -195,6 +303,15 @@ pub(in crate::sampler) struct Registers;
 impl Registers {
     pub(in crate::sampler) fn program_counter(&self) -> u64 {
         self.0.rip
+    }
+
+    /// The base of the segment `gs`, which is 0 unless a program has a use for it.
+    pub(in crate::sampler) fn segment(&self) -> u64 {
+        self.0.gs_base
+    }
+
+    pub(in crate::sampler) fn set_segment(&mut self, base: u64) {
+        self.0.gs_base = base;
     }
 
     pub(in crate::sampler) fn at(mut self, program_counter: u64) -> Registers {
@@ -235,6 +352,12 @@ impl Registers {
         0
     }
 
+    pub(in crate::sampler) fn segment(&self) -> u64 {
+        0
+    }
+
+    pub(in crate::sampler) fn set_segment(&mut self, _: u64) {}
+
     pub(in crate::sampler) fn at(self, _: u64) -> Registers {
         self
     }
@@ -250,8 +373,9 @@ impl Registers {
 
 fn request(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: of the requests that are made here, GETREGS writes and SETREGS reads one
-    // user_regs_struct at `data`, which is the address of a live one, and GETEVENTMSG writes one
-    // unsigned long; the others touch no memory of ours.
+    // user_regs_struct at `data`, which is the address of a live one, GETSIGINFO and SETSIGINFO do so
+    // with a siginfo_t, GETEVENTMSG writes one unsigned long, and the two for blocked signals write and
+    // read the eight bytes that `address` states; the others touch no memory of ours.
     let done = unsafe { libc::ptrace(request, pid, address, data) };
     if done == -1 {
         return Err(io::Error::last_os_error());

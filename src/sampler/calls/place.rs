@@ -1,0 +1,79 @@
+//! Mapping memory that is shared with the recorder into a process.
+
+use std::fs::File;
+use std::io;
+
+use super::address_space::places;
+use super::install::Stopped;
+use super::loaded::Memory;
+use crate::sampler::error::Error;
+
+/// How many places are tried for the stubs of one file.
+const TRIES: usize = 64;
+
+/// A process that is changed.
+pub(super) struct Place<'a> {
+    pub(super) stopped: &'a mut Stopped,
+    pub(super) memory: &'a mut Memory,
+    pub(super) shared: &'a File,
+    /// The number of the shared memory's descriptor in the process.
+    pub(super) descriptor: u64,
+}
+
+impl Place<'_> {
+    /// Maps stubs and counters of a file near an image. Returns the address.
+    pub(super) fn map_near(
+        &mut self,
+        span: (u64, u64),
+        offset: u64,
+        lengths: (u64, u64),
+    ) -> Result<u64, Error> {
+        let mapping = Error::counting("map stubs into the program");
+        let tried: Vec<u64> = places(&self.memory.taken, span, lengths.0 + lengths.1)
+            .take(TRIES)
+            .collect();
+        for at in tried {
+            if self.map_at(at, offset, lengths).map_err(&mapping)? {
+                return Ok(at);
+            }
+        }
+        let refused = io::Error::other("no memory is free within 2 GB of its code");
+        Err(mapping(refused))
+    }
+
+    /// Maps code and, behind it, data. Returns whether the place was free.
+    pub(super) fn map_at(
+        &mut self,
+        at: u64,
+        offset: u64,
+        (code, data): (u64, u64),
+    ) -> io::Result<bool> {
+        let (read, write) = (libc::PROT_READ, libc::PROT_WRITE);
+        match self.map(at, code, read | libc::PROT_EXEC, offset) {
+            Ok(found) if found == at => {}
+            // Kernels before 4.17 take the address for a wish.
+            Ok(_) => {
+                let old = "kernel does not map memory at fixed addresses (Linux 4.17 does)";
+                return Err(io::Error::other(old));
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        self.map(at + code, data, read | write, offset + code)?;
+        self.memory.take(at, at + code + data);
+        Ok(true)
+    }
+
+    pub(super) fn map(
+        &mut self,
+        at: u64,
+        length: u64,
+        protection: i32,
+        offset: u64,
+    ) -> io::Result<u64> {
+        let flags = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
+        let protection = protection as u64;
+        let arguments = [at, length, protection, flags, self.descriptor, offset];
+        self.stopped.call(libc::SYS_mmap, arguments)
+    }
+}

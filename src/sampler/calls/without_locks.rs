@@ -1,0 +1,310 @@
+//! A program that is traced: its stubs count without locks, which takes a fraction of the time.
+//!
+//! ```text
+//!   one thread        incq counter           nobody else adds to it
+//!        │ clone: both threads stand still
+//!        ▼
+//!   several threads   incq %gs:counter       each thread has counters of its own: gs is how far they are
+//!        │ a signal, a process, a library, a program to be executed, too many threads
+//!        ▼
+//!   traced no more    lock incq counter      all threads stand still while that is changed
+//! ```
+//!
+//! One instruction is never interrupted in the middle, so a thread that has a counter for itself needs no
+//! lock. While the program is traced, the kernel stops it before another thread runs: it tells the
+//! tracer of `clone`, `fork` and `vfork`, whoever makes the system call (but not of `CLONE_UNTRACED`,
+//! which is for the kernel's own threads), and the new thread stands still as well. Programs for Linux
+//! have no use for the segment `gs` themselves, but for emulators; where it has one, stubs lock.
+//!
+//! Signals would stop a traced program each time, so the first one ends that state; and a program that
+//! is executed under a tracer without privileges gains none, so it ends before an `execve`, and does
+//! not begin where that would not be reported. A program that makes the system call itself is not
+//! noticed in time, and what it executes may lack privileges, which is reported.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use super::counting::Counting;
+use super::install::{Stopped, change, open_memory};
+use super::place::Place;
+use super::refusals::{own_user, refuse_gains};
+use super::threads::{PATIENCE, is_thread, signal, stopped};
+use super::traced::{Standing, Thread, Traced, set_segment, stops};
+use super::{Adding, CallPlanner, Change};
+use crate::sampler::targets::tracee::{Stop, Tracee};
+
+/// The most threads that are traced, those included that have ended: each takes some tenths of a
+/// millisecond to begin.
+const MOST: usize = 1000;
+/// How long threads may take to stop for a change that need not be made: the others wait meanwhile.
+const SHORT: Duration = Duration::from_millis(100);
+/// Counters are made for so many threads at once.
+const AT_ONCE: usize = 4;
+
+impl Counting {
+    /// Lets a program run that has just been started. If it can be traced on, it counts without locks.
+    pub(super) fn go_on(&mut self, stopped: Box<Stopped>, planner: &mut dyn CallPlanner) {
+        let reports_execs = self.agents.iter().any(|agent| agent.on_execs != 0);
+        let stayed = if reports_execs || own_user() == 0 {
+            stopped.stay()
+        } else {
+            Err(stopped)
+        };
+        match stayed {
+            Ok(tracee) => {
+                self.traced = Some(Traced {
+                    pid: tracee.pid(),
+                    threads: vec![Thread {
+                        tracee,
+                        distance: 0,
+                    }],
+                    free: Vec::new(),
+                    made: 0,
+                });
+                self.bell.hear_execs(true);
+            }
+            Err(stopped) => {
+                self.share_counters(planner);
+                stopped.release(&mut self.left);
+            }
+        }
+    }
+
+    /// Takes note of what the threads of a traced program have come to, if they have stopped.
+    pub(super) fn look_at_traced(&mut self, planner: &mut dyn CallPlanner) {
+        while let Some(mut traced) = self.traced.take() {
+            let mut threads = traced.threads.iter().enumerate();
+            let found = threads.find_map(|(place, thread)| match stopped(&thread.tracee) {
+                Ok(None) => None,
+                Ok(stop) => Some((place, stop)),
+                Err(_) => Some((place, None)),
+            });
+            let Some((place, stop)) = found else {
+                self.traced = Some(traced);
+                return;
+            };
+            let thread = traced.threads.swap_remove(place);
+            match stop {
+                Some(Stop::Ended(status)) => {
+                    self.left.has_ended(thread.tracee.pid(), status);
+                    traced.free.push(thread.distance);
+                    if !traced.threads.is_empty() {
+                        self.traced = Some(traced);
+                        continue;
+                    }
+                    self.share(traced, Vec::new(), planner);
+                }
+                Some(Stop::Made) => match self.take_in(&mut traced, thread, planner) {
+                    Ok(()) => self.traced = Some(traced),
+                    Err(standing) => self.share(traced, standing, planner),
+                },
+                stop => {
+                    if stop == Some(Stop::Exec) {
+                        report_exec(thread.tracee.pid(), planner);
+                    }
+                    self.share(traced, vec![(thread, stop)], planner);
+                }
+            }
+        }
+    }
+
+    /// Gives a thread that was just made counters of its own, and lets both run. If that is not possible,
+    /// returns those that stand still.
+    fn take_in(
+        &mut self,
+        traced: &mut Traced,
+        maker: Thread,
+        planner: &mut dyn CallPlanner,
+    ) -> Result<(), Standing> {
+        traced.made += 1;
+        // A thread has the segment of its maker.
+        let segment = maker
+            .tracee
+            .registers()
+            .map(|registers| registers.segment());
+        let made = maker.tracee.made().ok().filter(|made| {
+            traced.made <= MOST
+                && is_thread(traced.pid, made.pid())
+                && segment.is_ok_and(|segment| segment == maker.distance)
+                && stops(made)
+        });
+        let Some(made) = made else {
+            return Err(vec![(maker, Some(Stop::Made))]);
+        };
+        let made = match Stopped::of_made(traced.pid, made) {
+            Ok(mut stopped) => {
+                if traced.free.is_empty() {
+                    let added = self.own_counters(&mut stopped);
+                    traced.free.extend(added.unwrap_or_default());
+                }
+                stopped.into_thread()
+            }
+            Err(made) => Some(made),
+        };
+        // If it is the first, nobody executes stubs now.
+        let distance = traced.free.pop().filter(|_| {
+            let apart = self.areas.set_adding(&self.shared, planner, Adding::Apart);
+            apart.is_ok()
+        });
+        let set = |made: &Tracee| distance.is_some_and(|it| set_segment(made, it).is_ok());
+        let (tracee, distance) = match (made, distance) {
+            (Some(tracee), Some(distance)) if set(&tracee) => (tracee, distance),
+            // It was killed, or has the segment of its maker.
+            (made, _) => {
+                let made = made.map(|tracee| {
+                    let distance = maker.distance;
+                    (Thread { tracee, distance }, Some(Stop::Asked))
+                });
+                let both = [Some((maker, Some(Stop::Asked))), made];
+                return Err(both.into_iter().flatten().collect());
+            }
+        };
+        let thread = Thread { tracee, distance };
+        for thread in [&thread, &maker] {
+            // What fails was killed, which is reported as well.
+            let _ = thread.tracee.resume(0);
+        }
+        traced.threads.extend([thread, maker]);
+        Ok(())
+    }
+
+    /// Maps counters for further threads.
+    fn own_counters(&mut self, stopped: &mut Stopped) -> io::Result<Vec<u64>> {
+        let descriptor = self.open_in(stopped).map_err(io::Error::other)?;
+        let mut memory = stopped.loaded()?;
+        let mut place = Place {
+            stopped,
+            memory: &mut memory,
+            shared: &self.shared,
+            descriptor,
+        };
+        let added = self.areas.add_own(&mut place, AT_ONCE);
+        self.close(stopped, descriptor).map_err(io::Error::other)?;
+        added
+    }
+
+    /// The stubs count with locks from now on, and the program is traced no more.
+    pub(super) fn end_traced(&mut self, planner: &mut dyn CallPlanner) {
+        if let Some(traced) = self.traced.take() {
+            self.share(traced, Vec::new(), planner);
+        }
+    }
+
+    /// Nothing more is recorded: the program is traced no more.
+    pub(super) fn leave_traced(&mut self) {
+        if let Some(mut traced) = self.traced.take() {
+            let standing = traced.halt(PATIENCE);
+            self.let_go(standing);
+        }
+    }
+
+    /// Whether a process is the one that is traced.
+    pub(super) fn is_traced(&self, pid: i32) -> bool {
+        let traced = self.traced.as_ref();
+        traced.is_some_and(|traced| traced.pid == pid)
+    }
+
+    /// Makes changes in the code of the program that is traced. All threads stop for that. `None` if one did
+    /// not.
+    pub(super) fn change_traced(
+        &mut self,
+        changes: &[Vec<Change>],
+        planner: &mut dyn CallPlanner,
+    ) -> Option<()> {
+        let mut traced = self.traced.take()?;
+        let standing = traced.halt(SHORT);
+        // What waits in the kernel may come back at any moment.
+        let all_stand = standing.iter().all(|(_, stop)| stop.is_some());
+        let mut alive = standing
+            .iter()
+            .filter(|(_, stop)| !matches!(stop, Some(Stop::Ended(_))));
+        let memory = alive
+            .next()
+            .map(|(thread, _)| open_memory(thread.tracee.pid()));
+        let memory = memory.filter(|_| all_stand).and_then(Result::ok);
+        let changed = memory.and_then(|memory| {
+            let mut changes = changes.iter();
+            changes
+                .try_for_each(|changes| change(&memory, changes).map(drop))
+                .ok()
+        });
+        let may_go_on = |stop| matches!(stop, Some(Stop::Asked | Stop::Ended(_)));
+        if standing.iter().all(|(_, stop)| may_go_on(*stop)) {
+            for (thread, stop) in standing {
+                if let Some(Stop::Ended(status)) = stop {
+                    self.left.has_ended(thread.tracee.pid(), status);
+                    traced.free.push(thread.distance);
+                    continue;
+                }
+                let _ = thread.tracee.begin_call_again();
+                // One that was killed is reported as well.
+                let _ = thread.tracee.resume(0);
+                traced.threads.push(thread);
+            }
+            self.traced = Some(traced);
+        } else {
+            self.share(traced, standing, planner);
+        }
+        changed
+    }
+
+    /// All threads add to the same counters from now on. Some stand still already.
+    fn share(&mut self, mut traced: Traced, mut standing: Standing, planner: &mut dyn CallPlanner) {
+        standing.extend(traced.halt(PATIENCE));
+        self.share_counters(planner);
+        self.bell.hear_execs(self.follows);
+        self.let_go(standing);
+    }
+
+    fn let_go(&mut self, standing: Standing) {
+        for (Thread { tracee, distance }, stop) in standing {
+            match stop {
+                Some(Stop::Ended(status)) => {
+                    self.left.has_ended(tracee.pid(), status);
+                    continue;
+                }
+                None => {
+                    self.left.release_soon(tracee);
+                    continue;
+                }
+                Some(Stop::Made) => {
+                    if let Ok(made) = tracee.made() {
+                        self.left.release_soon(made);
+                    }
+                }
+                Some(_) => {}
+            }
+            if distance != 0 {
+                // If that fails, it was killed.
+                let _ = set_segment(&tracee, 0);
+            }
+            self.left.release(tracee, stop.map_or(0, signal));
+        }
+    }
+
+    fn share_counters(&mut self, planner: &mut dyn CallPlanner) {
+        if let Some(limit) = &mut self.limit {
+            limit.lock();
+        }
+        let shared = self
+            .areas
+            .set_adding(&self.shared, planner, Adding::Together);
+        if shared.is_err() {
+            // Some counts may be lost.
+            self.areas.refuse_any();
+        }
+    }
+}
+
+/// A traced process has executed a program past the function that would have been reported before.
+fn report_exec(pid: i32, planner: &mut dyn CallPlanner) {
+    let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else {
+        return;
+    };
+    if refuse_gains(&program).is_err() {
+        let reason = "it was executed by a system call of the program's own while that was traced, and has not \
+            gained the privileges of its file";
+        planner.refused(&program, reason);
+    }
+}
