@@ -71,9 +71,7 @@ pub(super) fn of_paths<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{
-        Function, FunctionId, FunctionKind, Line, LineId, Module, PathId, Profile,
-    };
+    use crate::profile::{Function, FunctionId, Line, LineId, Module, PathId, Profile};
     use crate::trace::{AddressPath, AddressPathId};
 
     /// Lines of calls and names of functions on a place, outermost first.
@@ -100,16 +98,7 @@ mod tests {
             path: "/app".into(),
         });
         let functions: Vec<FunctionId> = ["main", "setup", "jump", "read", "lex"]
-            .map(|name| {
-                builder.function(Function {
-                    name: name.into(),
-                    linkage_name: None,
-                    declared_at: None,
-                    module,
-                    address: None,
-                    kind: FunctionKind::Named,
-                })
-            })
+            .map(|name| builder.function(Function::named(name, module)))
             .into();
         let lines: Vec<LineId> = [9, 31, 52, 7]
             .map(|line| {

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 use crate::record::{PROFTOOL, Room, can_record, stderr};
-use crate::record_calls::{Recorder, Running, built, counted, graph};
+use crate::record_calls::{Recorder, Running, TRACED, built, counted, graph};
 use crate::record_calls_later::{calls, plugin};
 
 /// Loads the plugin of its first argument, again and again, and calls it each time.
@@ -281,16 +281,6 @@ const ALONE: &str = r#"
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-__attribute__((noipa)) int leaf(int x) { return x + 1; }
-__attribute__((noipa)) int many(int n) { int sum = 0; for (int i = 0; i < n; i++) sum = leaf(sum); return sum; }
-__attribute__((noipa)) int tracer(void) {
-    char line[256];
-    int pid = -1;
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status)) if (sscanf(line, "TracerPid: %d", &pid) == 1) break;
-    if (status) fclose(status);
-    return pid;
-}
 static void *work(void *none) { many(3000000); return none; }
 static void handler(int sig) { many(sig); }
 int main(int argc, char **argv) {
@@ -327,7 +317,7 @@ fn a_program_with_one_thread_counts_without_locks_until_there_is_another() {
         return;
     }
     let room = Room::new();
-    let Some(program) = built(&room, ALONE, &[], "prog") else {
+    let Some(program) = built(&room, &[TRACED, ALONE].concat(), &[], "prog") else {
         return;
     };
     // A thread, fork, clone, vfork, signals.

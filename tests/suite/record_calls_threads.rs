@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use crate::record::{Room, can_record, stderr};
-use crate::record_calls::{built, counted, graph};
+use crate::record_calls::{TRACED, built, counted, graph};
 use crate::record_calls_later::{calls, plugin};
 
 /// Threads that make calls, some of them by threads of their own. What is between them is told by the
@@ -18,16 +18,6 @@ const THREADS: &str = r#"
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
-__attribute__((noipa)) int leaf(int x) { return x + 1; }
-__attribute__((noipa)) int many(int n) { int sum = 0; for (int i = 0; i < n; i++) sum = leaf(sum); return sum; }
-__attribute__((noipa)) int tracer(void) {
-    char line[256];
-    int pid = -1;
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status)) if (sscanf(line, "TracerPid: %d", &pid) == 1) break;
-    if (status) fclose(status);
-    return pid;
-}
 static pthread_barrier_t barrier;
 static int deep = 3;
 static void *work(void *inner) {
@@ -58,7 +48,7 @@ fn record(text: &str, arguments: &[&str]) -> Option<(Room, std::process::Output)
         return None;
     }
     let room = Room::new();
-    let program = built(&room, &[THREADS, text].concat(), &[], "prog")?;
+    let program = built(&room, &[TRACED, THREADS, text].concat(), &[], "prog")?;
     let command = [&[program.to_str().unwrap()], arguments].concat();
     let output = counted(&room, &["--counts-limit", "none"], &command);
     Some((room, output))

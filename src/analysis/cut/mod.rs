@@ -161,7 +161,7 @@ pub struct IncompleteStacks<'a> {
 }
 
 impl<'a> IncompleteStacks<'a> {
-    /// Returns them with what may be in their holes; `None` if there are none.
+    /// Finds them, and the functions that may be in their holes. Returns `None` if all stacks are whole.
     pub fn of(profile: &'a Profile, selection: &Selection) -> Option<IncompleteStacks<'a>> {
         if !is_any(profile) {
             return None;

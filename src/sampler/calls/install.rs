@@ -117,27 +117,15 @@ impl Stopped {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         };
         // Through this thread, as the first one may have ended.
-        let opened = Stopped::opened(&tracee);
-        let (memory, auxiliary, registers) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
+        let mut stopped = match Stopped::of_made(pid, tracee) {
+            Ok(stopped) => stopped,
+            Err((tracee, error)) => {
                 left.release(tracee, signal);
                 threads.release(left);
                 return Err(error);
             }
         };
-        let mut stopped = Stopped {
-            pid,
-            tracee,
-            memory,
-            registers,
-            signal: None,
-            signals: Vec::new(),
-            ended: None,
-            others: threads,
-            auxiliary,
-            is_late: false,
-        };
+        stopped.others = threads;
         if signal != 0 {
             match stopped.tracee.signal() {
                 Ok(info) => stopped.signal = Some((signal, info)),
@@ -148,7 +136,7 @@ impl Stopped {
     }
 
     /// A process in which one thread has just been made and stands still.
-    pub(super) fn of_made(pid: i32, tracee: Tracee) -> Result<Stopped, Tracee> {
+    pub(super) fn of_made(pid: i32, tracee: Tracee) -> Result<Stopped, (Tracee, io::Error)> {
         match Stopped::opened(&tracee) {
             Ok((memory, auxiliary, registers)) => Ok(Stopped {
                 pid,
@@ -162,7 +150,7 @@ impl Stopped {
                 auxiliary,
                 is_late: false,
             }),
-            Err(_) => Err(tracee),
+            Err(error) => Err((tracee, error)),
         }
     }
 

@@ -140,7 +140,7 @@ impl Counting {
                 }
                 stopped.into_thread()
             }
-            Err(made) => Some(made),
+            Err((made, _)) => Some(made),
         };
         // If it is the first, nobody executes stubs now.
         let distance = traced.free.pop().filter(|_| {

@@ -211,7 +211,7 @@ impl<'h> Checks<'h> {
                 .of(question, &mut self.code, &mut self.frames);
             found = found.or(&answer);
         }
-        if matches!(found, Explanation::One(_)) {
+        if found != Explanation::None {
             // Where the frame pointer holds something else, or other files may define what is called
             // by the name, the two frames need not belong together.
             let is_certain = name.is_none_or(|name| self.code.is_certain_import(&name));
