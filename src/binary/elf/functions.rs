@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -155,7 +156,7 @@ impl Rest {
 #[derive(Debug, Default)]
 pub(in crate::binary) struct Functions {
     symbols: Vec<FunctionSymbol>,
-    names: Vec<Vec<u8>>,
+    names: Vec<Arc<Vec<u8>>>,
     rests: Vec<Rest>,
     /// The best symbols of those that choose, by address.
     choosers: FxHashMap<u64, FunctionSymbol>,
@@ -164,7 +165,7 @@ pub(in crate::binary) struct Functions {
 
 impl Functions {
     /// Keeps a table of strings; symbols refer to it by the number that is returned.
-    pub(in crate::binary) fn add_names(&mut self, names: Vec<u8>) -> u8 {
+    pub(in crate::binary) fn add_names(&mut self, names: Arc<Vec<u8>>) -> u8 {
         self.names.push(names);
         u8::try_from(self.names.len().saturating_sub(1)).unwrap_or(u8::MAX)
     }

@@ -1,4 +1,4 @@
-//! An ELF file: what it says without debug information.
+//! An ELF file, without its debug information.
 //!
 //! This page has its skeleton: header, segments, sections and build id. The files below it read one
 //! subject each: symbols and functions, code, linkage tables, slots, relocations, unwind sections.
@@ -45,7 +45,7 @@ pub(super) mod source;
 pub(super) mod symbols;
 pub(super) mod unwind_bounds;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gimli::RunTimeEndian;
 use object::elf;
@@ -54,6 +54,7 @@ use self::fields::Fields;
 use self::headers::HeaderTables;
 pub(super) use self::section::Section;
 use self::source::Source;
+use self::symbols::SymbolTable;
 use super::Error;
 use super::budget::Budget;
 use crate::base::{BuildId, FileOffset, Svma};
@@ -88,6 +89,8 @@ pub(super) struct Elf {
     segments: Vec<Segment>,
     pub(super) build_id: Option<BuildId>,
     pub(super) problems: Vec<String>,
+    /// The symbols of `.dynsym`, or why they cannot be read; half a dozen tables are made of them.
+    dynamic_symbols: OnceLock<Result<Arc<SymbolTable>, String>>,
 }
 
 impl Elf {
@@ -140,6 +143,7 @@ impl Elf {
             segments: Vec::new(),
             build_id: None,
             problems: Vec::new(),
+            dynamic_symbols: OnceLock::new(),
         };
         // Segments also of files whose section headers are stripped: the build ID is in both.
         let notes = elf.read_segments(&tables);
@@ -221,7 +225,22 @@ impl Elf {
         self.inflated(what, section)
     }
 
-    /// The same, where the caller has the bytes counted.
+    /// The symbols for the dynamic linker, read when first asked for; none in a file without them.
+    /// The error is the text of an [`Error`].
+    pub(super) fn dynamic_symbols(&self) -> Result<&Arc<SymbolTable>, &str> {
+        let symbols = self.dynamic_symbols.get_or_init(|| {
+            let is_it = |section: &&Section| section.kind == elf::SHT_DYNSYM.0;
+            match self.sections.iter().find(is_it) {
+                Some(table) => SymbolTable::read(self, table)
+                    .map(Arc::new)
+                    .map_err(|error| error.to_string()),
+                None => Ok(Arc::default()),
+            }
+        });
+        symbols.as_ref().map_err(String::as_str)
+    }
+
+    /// The contents of a section, inflated, where the caller has the bytes counted.
     pub(super) fn inflated(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
         if section.kind == elf::SHT_NOBITS.0 {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What a linked file says to the dynamic linker, and what it gives to others.
+//! What a linked file tells the dynamic linker, and the functions that it exports.
 //!
 //! ```text
 //!   .dynamic     d_tag, d_val                          a word each, up to a tag of 0
@@ -12,12 +12,13 @@
 //! ```
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use object::elf;
 use rustc_hash::FxBuildHasher;
 
 use super::fields::c_string;
-use super::symbols;
+use super::symbols::{self, SymbolTable};
 use super::{Elf, Section};
 use crate::base::{Svma, utf8};
 use crate::binary::Binary;
@@ -33,7 +34,7 @@ const HIDDEN_VERSION: u16 = 0x8000;
 /// The flag of `DT_FLAGS` that means the same as `DT_TEXTREL`.
 const DF_TEXTREL: u64 = 4;
 
-/// What a file says to the dynamic linker.
+/// What a file tells the dynamic linker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// The names of the libraries that it is linked with, in order.
@@ -42,7 +43,7 @@ pub struct Needed {
     pub soname: Option<Vec<u8>>,
     /// Directories that hold for what it loads and for what that loads, separated by colons.
     pub rpath: Option<Vec<u8>>,
-    /// Directories that hold for what it loads itself; with these the others do not count.
+    /// Directories that hold for what it loads itself; if there are any, `rpath` does not count.
     pub runpath: Option<Vec<u8>>,
     /// Where the word is in which the dynamic linker notes the address of its list of loaded files
     /// (`DT_DEBUG`).
@@ -51,10 +52,10 @@ pub struct Needed {
     pub changes_code: bool,
 }
 
-/// The functions that a file gives to others, by linkage name.
+/// The functions that a file exports, by linkage name.
 #[derive(Debug, Default)]
 pub struct Exports {
-    symbols: symbols::SymbolTable,
+    symbols: Arc<SymbolTable>,
     /// The hash of a name, whether it is not of the default version, and which symbol; sorted.
     by_name: Vec<(u64, bool, u32)>,
 }
@@ -116,21 +117,17 @@ fn hash(name: &[u8]) -> u64 {
 }
 
 impl Binary {
-    /// What the file says to the dynamic linker; nothing, if it is linked statically. It is read
-    /// at once and not kept.
+    /// What the file tells the dynamic linker; nothing if it is linked statically. Each call reads
+    /// it again.
     pub fn needed(&self) -> Needed {
         read(&self.elf).unwrap_or_default()
     }
 
-    /// The functions that the file defines for others. They are read at once and not kept.
+    /// The functions that the file exports. Each call finds them again.
     pub fn exports(&self) -> Exports {
         let elf = &self.elf;
-        let mut exports = Exports::default();
-        let is_it = |s: &&Section| s.kind == elf::SHT_DYNSYM.0;
-        let Some(table) = elf.sections.iter().find(is_it) else {
-            return exports;
-        };
-        exports.symbols = symbols::SymbolTable::read(elf, table).unwrap_or_default();
+        let symbols = elf.dynamic_symbols().cloned().unwrap_or_default();
+        let mut by_name = Vec::new();
         let is_versions = |s: &&Section| s.kind == elf::SHT_GNU_VERSYM.0;
         let versions = elf
             .sections
@@ -138,32 +135,30 @@ impl Binary {
             .find(is_versions)
             .and_then(|s| elf.source.read("versions", s.offset, s.size).ok())
             .unwrap_or_default();
-        for (entry, index) in exports.symbols.entries.iter().zip(0_u32..) {
+        for (entry, index) in symbols.entries.iter().zip(0_u32..) {
             let section = elf.sections.get(entry.section as usize);
             if !section.is_some_and(Section::is_code) || !is_given(entry) {
                 continue;
             }
-            let Some(name) = exports.symbols.name(entry) else {
+            let Some(name) = symbols.name(entry) else {
                 continue;
             };
             let version = elf.fields(&versions).u16(index as usize * 2);
             let hidden = version.is_some_and(|version| version & HIDDEN_VERSION != 0);
-            exports.by_name.push((hash(name), hidden, index));
+            by_name.push((hash(name), hidden, index));
         }
-        exports.by_name.sort_unstable();
-        exports
+        by_name.sort_unstable();
+        Exports { symbols, by_name }
     }
 }
 
 impl Binary {
-    /// The linkage names of what the file takes from others. They are read at once and not kept.
+    /// The linkage names that the file imports.
     pub fn imported_names(&self) -> Vec<String> {
         let elf = &self.elf;
-        let is_it = |s: &&Section| s.kind == elf::SHT_DYNSYM.0;
-        let table = elf.sections.iter().find(is_it);
-        let symbols = table
-            .and_then(|table| symbols::SymbolTable::read(elf, table).ok())
-            .unwrap_or_default();
+        let Ok(symbols) = elf.dynamic_symbols() else {
+            return Vec::new();
+        };
         let undefined = symbols
             .entries
             .iter()
@@ -191,10 +186,13 @@ fn read(elf: &Elf) -> Option<Needed> {
         .sections
         .get(section.link as usize)
         .filter(|section| section.kind == elf::SHT_STRTAB.0)?;
-    let strings = elf.source.read("names", table.offset, table.size).ok()?;
+    // A few of the names of all symbols: the table may have megabytes.
     let text = |at: u64| {
-        let text = c_string(&strings, usize::try_from(at).ok()?)?;
-        (!text.is_empty() && text.len() <= TEXT_LIMIT).then(|| text.to_vec())
+        let size = table.size.checked_sub(at)?.min(TEXT_LIMIT as u64 + 1);
+        let offset = table.offset.checked_add(at)?;
+        let strings = elf.source.read("names", offset, size).ok()?;
+        let text = c_string(&strings, 0)?;
+        (!text.is_empty()).then(|| text.to_vec())
     };
     let mut needed = Needed::default();
     let word = if elf.wide { 8 } else { 4 };

@@ -13,13 +13,14 @@
 //! The slot is read from the instruction, so the order of stubs and the kind of table do not
 //! matter.
 
+use std::sync::Arc;
+
 use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
 use super::slot_target::SlotTarget;
 use super::slots;
-use super::symbols;
 use super::{Elf, Section};
 use crate::base::Svma;
 
@@ -65,10 +66,7 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     if stubs.is_empty() {
         return;
     }
-    let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
-    let symbols = dynsym
-        .and_then(|table| symbols::SymbolTable::read(elf, table).ok())
-        .unwrap_or_default();
+    let symbols = elf.dynamic_symbols().ok();
     let resolvers = into.choosers_at(&resolvers(&slots));
     let mut names: Vec<u8> = Vec::new();
     let mut named = Vec::new();
@@ -76,8 +74,7 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
         let unnamed: Vec<u8>;
         let name = match slots.get(&stub.slot).copied().flatten() {
             Some(SlotTarget::Symbol(index)) => {
-                let entry = symbols.entries.get(index as usize);
-                entry.and_then(|entry| symbols.name(entry))
+                symbols.and_then(|symbols| symbols.name(symbols.entries.get(index as usize)?))
             }
             Some(SlotTarget::ChosenBy(at)) => match resolvers.get(&at.0) {
                 Some(name) => Some(name.as_slice()),
@@ -96,7 +93,7 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
             named.push((stub, at));
         }
     }
-    let table = into.add_names(names);
+    let table = into.add_names(Arc::new(names));
     for (stub, name) in named {
         into.push(FunctionSymbol {
             start: Svma(stub.start),

@@ -15,14 +15,15 @@
 //! A slot in writable memory may be given another value by the program; those are left out.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use object::elf;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::references::{self, Form, Reference};
 use super::relocations::{self, Dynamic, Memory};
 use super::slot_target::SlotTarget;
-use super::symbols;
+use super::symbols::SymbolTable;
 use super::{Elf, Section};
 use crate::base::{Svma, utf8};
 use crate::binary::Binary;
@@ -37,8 +38,9 @@ const PIECE: u64 = 1 << 20;
 /// The slots of a file by address.
 #[derive(Debug, Default)]
 pub struct Slots {
-    targets: FxHashMap<u64, SlotTarget>,
-    symbols: symbols::SymbolTable,
+    /// Each with its address; sorted.
+    targets: Vec<(u64, SlotTarget)>,
+    symbols: Arc<SymbolTable>,
     /// What could not be read; each a lower-case fragment.
     pub problems: Vec<String>,
 }
@@ -46,7 +48,10 @@ pub struct Slots {
 impl Slots {
     /// What the slot at this address points to.
     pub fn target(&self, slot: Svma) -> Option<SlotTarget> {
-        self.targets.get(&slot.0).copied()
+        let place = self
+            .targets
+            .binary_search_by_key(&slot.0, |target| target.0);
+        Some(self.targets.get(place.ok()?)?.1)
     }
 
     /// The linkage name of a symbol.
@@ -73,8 +78,8 @@ impl Slots {
 
     /// The functions that choose what a slot points to, each once, in order of address.
     pub fn choosers(&self) -> Vec<Svma> {
-        let chosen = self.targets.values().filter_map(|target| match target {
-            SlotTarget::ChosenBy(at) => Some(*at),
+        let chosen = self.targets.iter().filter_map(|target| match target.1 {
+            SlotTarget::ChosenBy(at) => Some(at),
             _ => None,
         });
         let mut choosers: Vec<Svma> = chosen.collect();
@@ -87,9 +92,9 @@ impl Slots {
     pub fn defined(&self) -> Vec<u32> {
         let mut defined: Vec<u32> = self
             .targets
-            .values()
-            .filter_map(|target| match target {
-                SlotTarget::Symbol(symbol) => Some(*symbol),
+            .iter()
+            .filter_map(|target| match target.1 {
+                SlotTarget::Symbol(symbol) => Some(symbol),
                 _ => None,
             })
             .filter(|&symbol| self.definition(symbol).is_some())
@@ -101,8 +106,8 @@ impl Slots {
 }
 
 impl Binary {
-    /// The slots. They are read at once and not kept. Machines that [`Binary::code`] does not know
-    /// have none.
+    /// The slots. Each call reads them again. Machines that [`Binary::code`] does not know have
+    /// none.
     pub fn slots(&self) -> Slots {
         let elf = &self.elf;
         let mut slots = Slots::default();
@@ -125,7 +130,7 @@ impl Binary {
                     // Most words are numbers or text.
                     let is_start = all.contains(&word) && starts.contains(&word);
                     if is_start && targets.len() < SLOT_LIMIT {
-                        targets.insert(at, SlotTarget::Address(Svma(word)));
+                        targets.push((at, SlotTarget::Address(Svma(word))));
                     }
                 },
             );
@@ -135,25 +140,26 @@ impl Binary {
             // those in memory that is constant after loading keep what a relocation wrote.
             let fixed = matches!(how, Dynamic::Linkage | Dynamic::Chosen);
             if (fixed || constants.contain(slot)) && targets.len() < SLOT_LIMIT {
-                targets.insert(slot, target);
+                targets.push((slot, target));
             }
         });
-        let kind = if elf.relocatable {
-            elf::SHT_SYMTAB
-        } else {
-            elf::SHT_DYNSYM
-        };
-        if let Some(table) = elf.sections.iter().find(|s| s.kind == kind.0) {
-            match symbols::SymbolTable::read(elf, table) {
-                Ok(symbols) => slots.symbols = symbols,
+        keep_last(targets);
+        if !elf.relocatable {
+            match elf.dynamic_symbols() {
+                Ok(symbols) => slots.symbols = Arc::clone(symbols),
+                Err(error) => slots.problems.push(error.to_owned()),
+            }
+        } else if let Some(table) = elf.sections.iter().find(|s| s.kind == elf::SHT_SYMTAB.0) {
+            match SymbolTable::read(elf, table) {
+                Ok(symbols) => slots.symbols = Arc::new(symbols),
                 Err(error) => slots.problems.push(error.to_string()),
             }
         }
         slots
     }
 
-    /// Hands on what each pointer in the file's data points to when the program starts, writable
-    /// data included, linkage tables not: virtual tables, tables of callbacks, initialized
+    /// Calls `pointer` with what each pointer in the file's data points to when the program starts,
+    /// writable data included, linkage tables not: virtual tables, tables of callbacks, initialized
     /// variables. In a program that is not moved, where no relocation tells pointers from numbers,
     /// every aligned word counts as one. Returns what could not be read.
     pub fn data_pointers(&self, mut pointer: impl FnMut(SlotTarget)) -> Vec<String> {
@@ -181,6 +187,15 @@ impl Binary {
         }
         problems
     }
+}
+
+/// Sorts slots by address and keeps, of those with the same, what was written last.
+fn keep_last(targets: &mut Vec<(u64, SlotTarget)>) {
+    // Linkers sort relocations, so that there is little to do.
+    targets.sort_by_key(|target| target.0);
+    targets.reverse();
+    targets.dedup_by_key(|target| target.0);
+    targets.reverse();
 }
 
 /// Whether a section is made read-only before the program's own code runs.

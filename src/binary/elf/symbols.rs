@@ -7,6 +7,7 @@
 //! ```
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use object::elf;
 
@@ -161,7 +162,8 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
 #[derive(Debug, Default)]
 pub(in crate::binary) struct SymbolTable {
     pub(in crate::binary) entries: Vec<Entry>,
-    pub(in crate::binary) strings: Vec<u8>,
+    /// Shared with the functions that have these names.
+    pub(in crate::binary) strings: Arc<Vec<u8>>,
     /// The number of names that are damaged; their symbols have no name.
     unnamed: u64,
 }
@@ -184,7 +186,7 @@ impl SymbolTable {
         }
         Ok(SymbolTable {
             entries,
-            strings,
+            strings: Arc::new(strings),
             unnamed,
         })
     }
@@ -201,21 +203,25 @@ pub(in crate::binary) fn read(elf: &Elf, kind: u32, source: SymbolSource, into: 
     let Some(table) = elf.sections.iter().find(|section| section.kind == kind) else {
         return;
     };
-    if let Err(error) = read_table(elf, table, source, into) {
-        into.problems.push(error.to_string());
+    let read;
+    let table = if kind == elf::SHT_DYNSYM.0 {
+        elf.dynamic_symbols()
+    } else {
+        read = SymbolTable::read(elf, table)
+            .map(Arc::new)
+            .map_err(|error| error.to_string());
+        read.as_ref().map_err(String::as_str)
+    };
+    match table {
+        Ok(table) => add(elf, table, source, into),
+        Err(error) => into.problems.push(error.to_owned()),
     }
 }
 
-fn read_table(
-    elf: &Elf,
-    table: &Section,
-    source: SymbolSource,
-    into: &mut Functions,
-) -> Result<(), Error> {
-    let table = SymbolTable::read(elf, table)?;
-    let names = into.add_names(table.strings);
-    for symbol in table.entries {
-        let Some(mut function) = function(elf, &symbol) else {
+fn add(elf: &Elf, table: &SymbolTable, source: SymbolSource, into: &mut Functions) {
+    let names = into.add_names(Arc::clone(&table.strings));
+    for symbol in &table.entries {
+        let Some(mut function) = function(elf, symbol) else {
             continue;
         };
         function.source = source;
@@ -235,14 +241,14 @@ fn read_table(
         }
     }
     if table.unnamed > 0 {
-        return Err(Error::Malformed {
+        let error = Error::Malformed {
             problem: format!(
                 "{} symbols have names outside their string table, or too long together",
                 table.unnamed
             ),
-        });
+        };
+        into.problems.push(error.to_string());
     }
-    Ok(())
 }
 
 /// What a symbol says about a function: still without its name.

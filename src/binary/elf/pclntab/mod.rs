@@ -24,6 +24,8 @@ pub(in crate::binary) mod table;
 mod tests;
 mod text;
 
+use std::sync::Arc;
+
 use object::elf::SHT_NOBITS;
 
 use self::table::{Table, Version, is_header};
@@ -149,7 +151,7 @@ fn add(elf: &Elf, table: &Table, into: &mut Functions) {
     let code = elf.code_ranges();
     let strings = table.names();
     let mut room = NameRoom::new(strings.len());
-    let names = into.add_names(strings.to_vec());
+    let names = into.add_names(Arc::new(strings.to_vec()));
     let mut left_out: u64 = 0;
     for index in 0..table.count() {
         let Some(function) = table.function(index) else {

@@ -321,8 +321,9 @@ impl<'h> CodeReader<'h> {
         let mut next = 0;
         while let Some(&start) = parts.get(next) {
             next += 1;
-            self.single(image)?;
             let Some(exits) = self.exits(FunctionStart { image, start }) else {
+                // The tables of a file take long to read, and what was kept needs none.
+                self.single(image)?;
                 function.is_complete = false;
                 continue;
             };
