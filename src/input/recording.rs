@@ -34,7 +34,7 @@ pub(super) fn read(
             rules: &library,
             workers: library.workers(),
         };
-        let trace = trace::read(
+        let mut trace = trace::read(
             &mut reader,
             Scope {
                 part: options.time,
@@ -47,7 +47,7 @@ pub(super) fn read(
             |image| drop(hits.send(image.clone())),
         )?;
         drop(hits);
-        let builder = symbolize::unfinished(&trace, &library);
+        let builder = symbolize::unfinished(&mut trace, &library);
         let about = about(&trace.recording);
         drop(trace);
         let mut profile = builder.finish();

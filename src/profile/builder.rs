@@ -105,8 +105,8 @@ impl Builder {
         }
     }
 
-    /// Adds a function. Each call makes a new identity. A function without a name is called
-    /// `[no name]`, so that no view and no format has to care for empty names.
+    /// Adds a function. Each call makes a new identity. A function without a name is called `[no
+    /// name]`, so that no view and no format has to handle empty names.
     pub fn function(&mut self, mut function: Function) -> FunctionId {
         if function.name.is_empty() {
             function.name.push_str("[no name]");
@@ -189,16 +189,16 @@ impl Builder {
 
     /// Keeps times, in these slices.
     pub fn slices(&mut self, slices: Slices) {
-        let samples = Vec::new();
-        self.profile.times = Some(Times { slices, samples });
+        self.profile.times = Some(Times::new(slices));
     }
 
-    /// Notes when samples were taken that are counted as well; the profile has to
-    /// [keep times](Builder::slices).
+    /// Notes when samples were taken; they are counted by [`Builder::sample`] as well. The profile
+    /// has to [keep times](Builder::slices). Samples of one stack take less memory if they follow each
+    /// other.
     pub fn timed(&mut self, samples: impl ExactSizeIterator<Item = TimedSample>) {
         if let Some(times) = &mut self.profile.times {
-            times.samples.reserve_exact(samples.len());
-            times.samples.extend(samples);
+            times.reserve(samples.len());
+            samples.for_each(|sample| times.add(&sample));
         }
     }
 
@@ -257,8 +257,8 @@ impl Builder {
         self.calls.push((from, to, kind));
     }
 
-    /// Counts `calls` calls of `to` by `from`, who may not be known. A profile for which this is
-    /// never said has no counts, rather than counts of 0.
+    /// Counts `calls` calls of `to` by `from`, which may be unknown. A profile without such a call
+    /// has no counts, rather than counts of 0.
     pub fn count(&mut self, from: Option<FunctionId>, to: FunctionId, calls: u64) {
         self.counts.push(CallCount {
             from,
@@ -268,8 +268,8 @@ impl Builder {
         });
     }
 
-    /// Adds numbers of calls, which are not those of all calls: only of the functions in `complete`
-    /// all were counted. See [`Counts::are_partial`].
+    /// Adds call counts that are incomplete: all calls were counted only for the functions in
+    /// `complete`. See [`Counts::are_partial`].
     pub fn count_some(
         &mut self,
         counts: impl IntoIterator<Item = CallCount>,
@@ -284,7 +284,7 @@ impl Builder {
         self.site_counts.extend(sites);
     }
 
-    /// Notes what the code of a function says of it.
+    /// Notes what is known of a function from its code.
     pub fn code(&mut self, function: FunctionId, code: FunctionCode) {
         self.codes.push((function, code));
     }
@@ -329,17 +329,17 @@ impl Builder {
         &self.modules.rows()[module].name
     }
 
-    /// What the recording says of itself goes here.
+    /// What the recording states about itself, to be filled in.
     pub fn about(&mut self) -> &mut About {
         &mut self.profile.about
     }
 
-    /// Notes how far the stacks can be believed.
+    /// Notes how reliable the stacks are.
     pub fn quality(&mut self, quality: Quality) {
         self.profile.quality = Some(quality);
     }
 
-    /// Where caveats go.
+    /// The caveats, to add to.
     pub fn caveats(&mut self) -> &mut crate::base::Caveats {
         &mut self.profile.caveats
     }

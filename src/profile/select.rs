@@ -147,7 +147,9 @@ impl Profile {
             selection.event.unit = Unit::Samples;
         }
         let place = |row| self.places.as_ref()?.of_sample(row);
-        for (at, sample) in self.samples.iter().enumerate().filter(passes) {
+        let samples = || self.samples.iter().enumerate().filter(passes);
+        selection.rows.reserve_exact(samples().count());
+        for (at, sample) in samples() {
             let (weight, squares) = match filter.weighing {
                 Weighing::Weight => (sample.weight, sample.squares),
                 Weighing::Samples => (sample.count, u128::from(sample.count)),

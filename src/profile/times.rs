@@ -40,11 +40,71 @@ pub struct Slices {
 pub struct Times {
     /// How time is divided.
     pub slices: Slices,
-    /// The samples.
-    pub samples: Vec<TimedSample>,
+    /// What samples are of, where they were added one after the other: there may be as many of them as the
+    /// recording has samples, on far fewer stacks.
+    stacks: Vec<Stack>,
+    samples: Vec<InSlice>,
 }
 
-/// What of a selection was in a slice of time.
+/// What samples are of, whenever they were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stack {
+    event: EventId,
+    thread: ThreadId,
+    path: PathId,
+    place: Option<PlaceId>,
+    line: Option<LineId>,
+}
+
+/// What of a stack was in a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct InSlice {
+    /// The place of the stack.
+    stack: u32,
+    slice: u32,
+    weight: u64,
+    count: u64,
+}
+
+impl Times {
+    /// Those of these slices, without samples.
+    pub(super) fn new(slices: Slices) -> Times {
+        Times {
+            slices,
+            ..Times::default()
+        }
+    }
+
+    /// Makes room for this number of samples.
+    pub(super) fn reserve(&mut self, samples: usize) {
+        self.samples.reserve_exact(samples);
+    }
+
+    pub(super) fn add(&mut self, sample: &TimedSample) {
+        let stack = Stack {
+            event: sample.event,
+            thread: sample.thread,
+            path: sample.path,
+            place: sample.place,
+            line: sample.line,
+        };
+        if self.stacks.last() != Some(&stack) {
+            self.stacks.push(stack);
+        }
+        self.samples.push(InSlice {
+            stack: self.stacks.len() as u32 - 1,
+            slice: sample.slice,
+            weight: sample.weight,
+            count: sample.count,
+        });
+    }
+
+    fn stack(&self, sample: &InSlice) -> &Stack {
+        &self.stacks[sample.stack as usize]
+    }
+}
+
+/// The samples of a selection in a slice of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedRow {
     /// The number of the slice.
@@ -61,86 +121,111 @@ pub struct TimedRow {
     pub weight: u64,
 }
 
-/// What of a selection was when.
+/// The samples of a selection by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimedRows {
-    slices: Slices,
-    /// In order of slice.
-    rows: Vec<TimedRow>,
+pub struct TimedRows<'a> {
+    times: &'a Times,
+    weighing: Weighing,
+    /// The places of its samples, in order of slice. Rows are made as they are asked for: copies of the
+    /// samples would take ten times the memory.
+    places: Vec<u32>,
 }
 
-impl TimedRows {
+impl<'a> TimedRows<'a> {
     /// How time is divided.
     pub fn slices(&self) -> Slices {
-        self.slices
+        self.times.slices
     }
 
     /// The rows, in order of slice.
-    pub fn rows(&self) -> &[TimedRow] {
-        &self.rows
+    pub fn rows(&self) -> impl Iterator<Item = TimedRow> + Clone {
+        self.rows_at(&self.places)
+    }
+
+    /// The rows of each bucket of `1 << shift` slices that has any, with the bucket's number.
+    pub fn by_bucket(
+        &self,
+        shift: u32,
+    ) -> impl Iterator<Item = (u32, impl Iterator<Item = TimedRow> + Clone)> {
+        let samples = &self.times.samples;
+        let bucket = move |place: u32| samples[place as usize].slice >> shift;
+        let buckets = self.places.chunk_by(move |&a, &b| bucket(a) == bucket(b));
+        buckets.map(move |places| (bucket(places[0]), self.rows_at(places)))
     }
 
     /// The number of slices up to the last with a row.
     pub fn len(&self) -> u32 {
-        self.rows.last().map_or(0, |row| row.slice + 1)
+        let last = self.places.last();
+        last.map_or(0, |&place| self.times.samples[place as usize].slice + 1)
     }
 
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.places.is_empty()
+    }
+
+    fn rows_at(&self, places: &[u32]) -> impl Iterator<Item = TimedRow> + Clone {
+        let (times, weighing) = (self.times, self.weighing);
+        places.iter().map(move |&place| {
+            let it = &times.samples[place as usize];
+            let stack = times.stack(it);
+            TimedRow {
+                slice: it.slice,
+                thread: stack.thread,
+                path: stack.path,
+                place: stack.place,
+                line: stack.line,
+                weight: match weighing {
+                    Weighing::Weight => it.weight,
+                    Weighing::Samples => it.count,
+                },
+            }
+        })
     }
 }
 
 impl Profile {
     /// The samples of `event` that pass `filter` by time; `None` where the profile has no times. Their
-    /// weights add up to the total of [`Profile::select`], but for time off the processor before the
+    /// weights add up to the total of [`Profile::select`], except for time off the processor before the
     /// first sample.
-    pub fn select_times(&self, event: EventId, filter: &Filter) -> Option<TimedRows> {
+    pub fn select_times(&self, event: EventId, filter: &Filter) -> Option<TimedRows<'_>> {
         let times = self.times.as_ref()?;
         let passes = self.passing(filter);
-        let row = |it: &TimedSample| TimedRow {
-            slice: it.slice,
-            thread: it.thread,
-            path: it.path,
-            place: it.place,
-            line: it.line,
-            weight: match filter.weighing {
-                Weighing::Weight => it.weight,
-                Weighing::Samples => it.count,
-            },
+        let is_wanted = |it: &InSlice| {
+            let stack = times.stack(it);
+            stack.event == event && passes(stack.thread, stack.path)
         };
-        let samples = times.samples.iter();
-        let samples = samples.filter(|it| it.event == event && passes(it.thread, it.path));
+        let samples = (0..).zip(&times.samples);
+        let samples = samples.filter(|(_, it)| is_wanted(it));
+        let samples = samples.map(|(place, it)| (place, it.slice));
         Some(TimedRows {
-            slices: times.slices,
-            rows: in_order_of_slice(samples.map(row)),
+            times,
+            weighing: filter.weighing,
+            places: in_order_of_slice(samples),
         })
     }
 }
 
-/// Sorts rows by slice, those of one slice as they come. There are few slices and many rows: these are put
-/// where they belong at once.
-fn in_order_of_slice(rows: impl Iterator<Item = TimedRow> + Clone) -> Vec<TimedRow> {
+/// Sorts places by slice, those of one slice as they come. There are few slices and many places: these are
+/// put where they belong at once.
+fn in_order_of_slice(places: impl Iterator<Item = (u32, u32)> + Clone) -> Vec<u32> {
     let mut starts: Vec<usize> = Vec::new();
-    for row in rows.clone() {
-        let slice = row.slice as usize;
+    for (_, slice) in places.clone() {
+        let slice = slice as usize;
         if slice >= starts.len() {
             starts.resize(slice + 1, 0);
         }
         starts[slice] += 1;
     }
     let mut start = 0;
-    for place in &mut starts {
-        start += std::mem::replace(place, start);
+    for count in &mut starts {
+        start += std::mem::replace(count, start);
     }
-    let Some(first) = rows.clone().next() else {
-        return Vec::new();
-    };
-    let mut sorted = vec![first; start];
-    for row in rows {
-        let place = &mut starts[row.slice as usize];
-        sorted[*place] = row;
-        *place += 1;
+    let mut sorted = vec![0; start];
+    for (place, slice) in places {
+        let start = &mut starts[slice as usize];
+        sorted[*start] = place;
+        *start += 1;
     }
     sorted
 }

@@ -7,6 +7,7 @@
 //!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
 //!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once
+//!         ──▶ resolution          frames by name ──▶ functions, inlined calls and lines of each address
 //!         ──▶ counted             calls that were counted, as calls of these functions
 //!         ──▶ code                calls that the files' code contains, where they are asked for
 //!         ──▶ ranges              where the code of functions leads, where stacks were cut
@@ -40,6 +41,7 @@ mod places;
 mod programs;
 mod ranges;
 mod repair;
+mod resolution;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -51,7 +53,7 @@ use names::Names;
 
 use crate::binary::Finder;
 use crate::profile::{Builder, Profile};
-use crate::trace::Trace;
+use crate::trace::{Times, Trace};
 
 /// Which calls in the code of the sampled files are added to the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +67,8 @@ pub enum StaticCalls {
     All,
 }
 
-/// Which source lines are looked up. Line tables are large: what nobody asks for is not read.
+/// Which source lines are looked up. Line tables are large, so they are read only if they are
+/// needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceLines {
     /// None.
@@ -86,13 +89,13 @@ pub struct Options {
     pub inlines: bool,
     /// Which calls in the code of the files are added.
     pub calls: StaticCalls,
-    /// Whether the code of functions is followed where more than few stacks were cut: to tell which of
-    /// them may be outside of a cut.
+    /// Whether the code of functions is followed if more than a few stacks were cut, to find out
+    /// which functions may be outside of a cut.
     pub ranges: bool,
     /// Whether stacks are checked against the code, and missing frames restored where it has only one
     /// explanation.
     pub repairs: bool,
-    /// The directory in which is kept what takes long to find out: symbols of the running kernel, answers
+    /// The cache directory for what takes long to find out: symbols of the running kernel, answers
     /// of debug information. `None` to keep nothing.
     pub cache: Option<PathBuf>,
     /// Which source lines are looked up.
@@ -119,14 +122,20 @@ impl Default for Options {
     }
 }
 
-/// Gives every address of a trace its functions. Never fails: what has no name is a caveat.
+/// Resolves every address of a trace to its functions. Never fails: addresses without a name are
+/// counted in caveats.
 pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
-    unfinished(trace, library).finish()
+    built(trace, trace.times.clone(), library).finish()
 }
 
-/// The same up to where the trace is needed no longer: both may be large, and finishing takes memory,
-/// too.
-pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
+/// The same up to the point from which the trace is no longer needed: both may be large, and
+/// finishing takes memory, too. The times are taken out of the trace.
+pub fn unfinished(trace: &mut Trace, library: &Library) -> Builder {
+    let times = trace.times.take();
+    built(trace, times, library)
+}
+
+fn built(trace: &Trace, times: Option<Times>, library: &Library) -> Builder {
     let name_sources = name_source::open_all(trace, library);
     let names = Names::new(&name_sources);
     let follows = ranges::are_needed(trace, &library.options);
@@ -135,7 +144,7 @@ pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
     let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);
     let builder = assemble::profile(
-        trace,
+        (trace, times),
         (&checked, followed.as_ref()),
         addresses_of_images,
         &name_sources,

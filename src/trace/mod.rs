@@ -52,7 +52,7 @@ pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
 pub use time_range::{Scope, TimeRange};
-pub use timed::{TimedSample, Times};
+pub use timed::{LastFirst, TimedSample, Times};
 pub use unwinders::{RuleSource, Unwinding};
 
 pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite};

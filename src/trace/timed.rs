@@ -1,8 +1,8 @@
 //! When samples were taken: sums by slices of equal length, counted from the first sample, or from where
 //! the part of time begins that is looked at.
 //!
-//! How long a recording is shows only at its end. So slices begin short, and when there are more than
-//! enough of them, each two become one:
+//! The length of a recording is known only at its end. So slices begin short, and when there are
+//! too many of them, each two become one:
 //!
 //! ```text
 //!   1 ms each    0 1 2 3 … 255   a sample at 256 ms
@@ -46,11 +46,44 @@ pub struct Times {
     pub slice: u64,
     /// Where the first slice begins, in nanoseconds after the first sample.
     pub start: u64,
-    /// Where the part of time ends that is looked at, if it does before the recording.
+    /// The end of the selected part of time, if it is before the end of the recording.
     pub end: Option<u64>,
     /// The samples, in order of event, thread, path and slice.
     pub samples: Vec<TimedSample>,
 }
+
+/// How many samples are taken before memory is given back.
+const CHUNK: usize = 1 << 16;
+
+/// Samples, from the last to the first. There may be as many as a recording has: as they are taken, their
+/// memory is given back.
+#[derive(Debug)]
+pub struct LastFirst(Vec<TimedSample>);
+
+impl Times {
+    /// Takes the samples from the last to the first.
+    pub fn into_last_first(self) -> LastFirst {
+        LastFirst(self.samples)
+    }
+}
+
+impl Iterator for LastFirst {
+    type Item = TimedSample;
+
+    fn next(&mut self) -> Option<TimedSample> {
+        let last = self.0.pop()?;
+        if self.0.len().is_multiple_of(CHUNK) {
+            self.0.shrink_to_fit();
+        }
+        Some(last)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0.len(), Some(self.0.len()))
+    }
+}
+
+impl ExactSizeIterator for LastFirst {}
 
 /// A row: what it is of, its slice, weight and number of samples.
 type Row = (SampleKey, u32, u64, u64);
@@ -262,6 +295,26 @@ mod tests {
         assert!(times.samples.is_sorted_by(|a, b| place(a) < place(b)));
         let samples: u64 = times.samples.iter().map(|row| row.count).sum();
         assert!(samples >= 24_000);
+    }
+
+    #[test]
+    fn samples_are_taken_from_the_last_and_give_their_memory_back() {
+        let mut times = TimedSamples::new();
+        for number in 0..200_000_usize {
+            times.add(key(number), Some(number as u64), 1);
+        }
+        let times = times.finish(None, 0).unwrap();
+        let mut wanted = times.samples.clone();
+        wanted.reverse();
+        let mut taken = times.into_last_first();
+        assert_eq!(taken.len(), 200_000);
+        let first: Vec<_> = taken.by_ref().take(150_000).collect();
+        assert_eq!(
+            (taken.len(), first.as_slice()),
+            (50_000, &wanted[..150_000])
+        );
+        assert!(taken.0.capacity() < 100_000);
+        assert!(taken.eq(wanted[150_000..].iter().copied()));
     }
 
     #[test]

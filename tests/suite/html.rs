@@ -158,6 +158,25 @@ fn the_commands_of_a_page_have_its_filters() {
 }
 
 #[test]
+fn the_commands_of_a_page_name_a_chosen_event_once() {
+    let (directory, _) = page_of("html-event", STACKS);
+    let arguments = [
+        "export",
+        "--to",
+        "html",
+        "--event",
+        "samples",
+        "stacks.folded",
+    ];
+    let page = String::from_utf8(proftool(&arguments, &directory)).unwrap();
+    let commands = &data(&page)["events"][0]["commands"];
+    for view in ["flat-self", "report", "tree-none"] {
+        let command = commands[view][0].as_str().unwrap();
+        assert_eq!(command.matches("--event samples").count(), 1, "{command}");
+    }
+}
+
+#[test]
 fn each_degree_of_a_page_has_the_tree_of_the_command() {
     let (directory, page) = page_of("html-trees", STACKS);
     let data = data(&page);

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::html::{data, flat_rows, json, proftool, unpacked};
-use super::html_time::{in_buckets, random_recursion};
+use super::html_time::{TimePage, in_buckets, random_recursion, seconds};
 use super::support;
 use super::written::{CPU_CLOCK, Recording, Taken};
 
@@ -133,33 +133,18 @@ fn wanted(tree: &Value) -> Figures {
     figures
 }
 
-fn seconds(nanoseconds: u64) -> String {
-    format!(
-        "{}.{:09}",
-        nanoseconds / 1_000_000_000,
-        nanoseconds % 1_000_000_000
-    )
-}
-
 /// Compares the collapsed trees of a page with those of the command in some parts of time; returns the number
 /// of stubs.
 fn compare_collapsed(directory: &Path) -> usize {
-    let page = proftool(&["export", "--to", "html", "perf.data"], directory);
-    let data = data(&String::from_utf8(page).unwrap());
-    let event = &data["events"][0];
+    let page = TimePage::of(directory);
+    let (event, buckets) = (page.event(), page.buckets);
     let every = tree(event, "none");
-    let length = event["time"]["bucket"].as_u64().unwrap();
-    let buckets = unpacked(&event["time"]["columns"])[1];
     let mut stubs = 0;
     for (first, last) in [(0, buckets / 3), (buckets / 3, buckets - 1)] {
-        let range = format!(
-            "{}..{}",
-            seconds(first * length),
-            seconds((last + 1) * length)
-        );
+        let range = page.range(first, last);
         let own = ends(event, every.parent.len(), first, last);
         for degree in ["direct", "conservative", "full"] {
-            let found = collapsed(&data, &every, &own, &tree(event, degree));
+            let found = collapsed(&page.data, &every, &own, &tree(event, degree));
             let arguments = ["tree", "--collapse", degree, "--unfold", "--time", &range];
             let tree = json(&[&arguments[..], &["perf.data"]].concat(), directory);
             let wanted = wanted(&tree);
@@ -218,13 +203,13 @@ fn a_page_of_a_part_of_time_has_a_time_line_of_that_part() {
 #[test]
 fn a_page_without_room_leaves_out_the_lightest_and_keeps_what_is_left_exact() {
     // The names alone take more than a page should.
-    const FUNCTIONS: u64 = 20_000;
+    const FUNCTIONS: u64 = 10_000;
     let directory = support::directory("html-room");
     let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
     let start = |function: u64| 0xffff_ffff_8100_0000 + 0x1000 * function;
     recording.process(7, "many");
     for function in 0..FUNCTIONS {
-        let name = format!("f{function}_{}", "x".repeat(240));
+        let name = format!("f{function}_{}", "x".repeat(480));
         recording.kernel_function(&name, start(function), 0x1000);
     }
     for number in 0..FUNCTIONS + 2000 {

@@ -9,6 +9,44 @@ use super::html::{data, flat_rows, json, numbers, proftool, unpacked};
 use super::support;
 use super::written::{CPU_CLOCK, Recording, Taken};
 
+/// A time as `--time` takes it.
+pub(super) fn seconds(nanoseconds: u64) -> String {
+    let (whole, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    format!("{whole}.{rest:09}")
+}
+
+/// A page of a recording, and how its time is divided.
+pub(super) struct TimePage {
+    pub(super) data: Value,
+    /// The length of a bucket in nanoseconds.
+    length: u64,
+    /// The number of buckets.
+    pub(super) buckets: u64,
+}
+
+impl TimePage {
+    pub(super) fn of(directory: &Path) -> TimePage {
+        let page = proftool(&["export", "--to", "html", "perf.data"], directory);
+        let data = data(&String::from_utf8(page).unwrap());
+        let time = &data["events"][0]["time"];
+        TimePage {
+            length: time["bucket"].as_u64().unwrap(),
+            buckets: unpacked(&time["columns"])[1],
+            data,
+        }
+    }
+
+    pub(super) fn event(&self) -> &Value {
+        &self.data["events"][0]
+    }
+
+    /// The option for the time of these buckets.
+    pub(super) fn range(&self, first: u64, last: u64) -> String {
+        let (start, end) = (first * self.length, (last + 1) * self.length);
+        format!("{}..{}", seconds(start), seconds(end))
+    }
+}
+
 /// What functions have in these buckets, by place: self weight and total.
 pub(super) fn in_buckets(event: &Value, first: u64, last: u64) -> BTreeMap<u64, (u64, u64)> {
     let time = &event["time"];
@@ -46,12 +84,8 @@ fn buckets_of_time_have_the_sums_of_flat_for_that_time() {
     let mut tried = 0;
     for directory in support::cases("perf.data") {
         let directory = directory.as_path();
-        let page = proftool(&["export", "--to", "html", "perf.data"], directory);
-        let data = data(&String::from_utf8(page).unwrap());
-        let event = &data["events"][0];
-        let names = &data["functions"]["names"];
-        let length = event["time"]["bucket"].as_u64().unwrap();
-        let buckets = unpacked(&event["time"]["columns"])[1];
+        let page = TimePage::of(directory);
+        let (buckets, names) = (page.buckets, &page.data["functions"]["names"]);
         let ranges = [
             (0, 0),
             (0, buckets - 1),
@@ -59,14 +93,13 @@ fn buckets_of_time_have_the_sums_of_flat_for_that_time() {
             (buckets / 2, buckets - 1),
         ];
         for (first, last) in ranges.into_iter().filter(|(first, last)| first <= last) {
-            let seconds = |bucket: u64| format!("{:.9}", (bucket * length) as f64 / 1e9);
-            let range = format!("{}..{}", seconds(first), seconds(last + 1));
+            let range = page.range(first, last);
             let flat = json(&["flat", "--time", &range, "perf.data"], directory);
             let wanted: BTreeMap<String, (u64, u64)> = flat_rows(&flat)
                 .into_iter()
                 .map(|(name, _, own, total)| (name, (own, total)))
                 .collect();
-            let found = in_buckets(event, first, last).into_iter();
+            let found = in_buckets(page.event(), first, last).into_iter();
             let name = |place: u64| names[place as usize].as_str().unwrap().to_owned();
             let found: BTreeMap<_, _> = found.map(|(place, sum)| (name(place), sum)).collect();
             assert_eq!(found, wanted, "{}: {range}", directory.display());
@@ -79,9 +112,8 @@ fn buckets_of_time_have_the_sums_of_flat_for_that_time() {
 #[test]
 fn what_ends_in_nodes_by_time_adds_up_to_what_ends_in_them() {
     for directory in support::cases("perf.data") {
-        let page = proftool(&["export", "--to", "html", "perf.data"], &directory);
-        let data = data(&String::from_utf8(page).unwrap());
-        let event = &data["events"][0];
+        let page = TimePage::of(&directory);
+        let event = page.event();
         let tree = unpacked(&event["trees"]["none"]);
         let count = tree[0] as usize;
         let own = &tree[3 + 3 * count..3 + 4 * count];
@@ -190,21 +222,16 @@ fn members(graph: &Value) -> Vec<BTreeSet<String>> {
 
 /// Compares a page with `detail` and `graph` in some parts of time; returns the number of cycles found.
 fn compare_calls(directory: &Path) -> usize {
-    let page = proftool(&["export", "--to", "html", "perf.data"], directory);
-    let data = data(&String::from_utf8(page).unwrap());
-    let event = &data["events"][0];
+    let page = TimePage::of(directory);
     let of_whole = members(&json(&["graph", "--static", "off", "perf.data"], directory));
-    let length = event["time"]["bucket"].as_u64().unwrap();
-    let buckets = unpacked(&event["time"]["columns"])[1];
-    let mut cycles = 0;
+    let (buckets, mut cycles) = (page.buckets, 0);
     for (first, last) in [
         (0, buckets - 1),
         (0, buckets / 3),
         (buckets / 3, buckets / 2),
     ] {
-        let seconds = |bucket: u64| format!("{:.9}", (bucket * length) as f64 / 1e9);
-        let range = format!("{}..{}", seconds(first), seconds(last + 1));
-        let (calls, totals) = calls_in_buckets(&data, event, first, last);
+        let range = page.range(first, last);
+        let (calls, totals) = calls_in_buckets(&page.data, page.event(), first, last);
         let arguments = ["graph", "--static", "off", "--time", &range, "perf.data"];
         let graph = json(&arguments, directory);
         let name = |place: &Value| {

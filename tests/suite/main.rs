@@ -37,6 +37,7 @@ mod graph;
 mod graph_laws;
 mod hostile;
 mod html;
+mod html_bound;
 mod html_part;
 mod html_time;
 mod identity;

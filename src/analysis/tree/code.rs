@@ -1,7 +1,7 @@
-//! What the functions of a tree could have called, too: callees in the code that no sample shows
-//! there, as leaves without weight.
+//! Further callees of a tree's functions: those in the code that no sample shows there, as leaves
+//! without weight.
 //!
-//! A callee that stands above already is left out: its way on would be the tree again.
+//! A callee that is above already is left out, as its callees would repeat the tree.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -34,14 +34,7 @@ impl CallTree {
             let mut copy = self.nodes.rows[id];
             copy.parent = node.parent.map(place);
             copy.link = node.stub.map(place);
-            let weights = [
-                node.indirect,
-                node.in_only,
-                node.cut,
-                node.inferred,
-                node.across_gap,
-            ];
-            let place = grown.nodes.push(copy, weights);
+            let place = grown.nodes.push(copy, node.rare_weights());
             grown.places.push(place);
             if node.stub.is_none() {
                 grown.open.push(id);

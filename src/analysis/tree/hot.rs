@@ -155,14 +155,7 @@ pub fn hot_paths(tree: &CallTree, total: u64, role: impl Fn(FunctionId) -> Role)
         let mut row = nodes.rows[id];
         row.parent = parent.map(NodeId::new);
         row.link = Some(NodeId::new(end));
-        let weights = [
-            node.indirect,
-            node.in_only,
-            node.cut,
-            node.inferred,
-            node.across_gap,
-        ];
-        paths.calls.nodes.push(row, weights);
+        paths.calls.nodes.push(row, node.rare_weights());
         paths.origins.push(id);
         let mut rest = Rest::default();
         let next = match index + 1 {

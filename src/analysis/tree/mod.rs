@@ -68,7 +68,7 @@ define_id! {
     pub NodeId
 }
 
-/// What becomes of recursion in a call tree: Puma's degrees.
+/// How far recursion is collapsed in a call tree: Puma's degrees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collapse {
     /// Nothing: every call is a node of its own.
@@ -130,8 +130,8 @@ pub struct Node {
     pub in_only: u64,
     /// The weight of the samples that go on from here but were not followed.
     pub cut: u64,
-    /// The part of its weight that rests on functions put into stacks which lacked them: that of
-    /// the samples whose recorded stacks do not pass it.
+    /// The part of its weight that rests on restored frames: that of the samples whose recorded
+    /// stacks do not pass it.
     pub inferred: u64,
     /// Top down, the part of its weight that came across missing frames, not by a call of the node above it; bottom
     /// up not known, and 0.
@@ -141,13 +141,24 @@ pub struct Node {
 }
 
 impl Node {
-    /// The weight of the samples that passed it, each once; none of a stub.
+    /// The weight of the samples that passed it, each once; 0 for a stub.
     pub fn weight(&self) -> u64 {
         self.direct + self.indirect
     }
 
-    /// What it counts for when the heaviest are chosen: a stub by those that went through it.
-    /// Never more than that of its parent.
+    /// The weights that only some nodes have, in the order of their columns.
+    fn rare_weights(&self) -> [u64; 5] {
+        [
+            self.indirect,
+            self.in_only,
+            self.cut,
+            self.inferred,
+            self.across_gap,
+        ]
+    }
+
+    /// The weight by which the heaviest are chosen: of a stub, that of the samples that went
+    /// through it. Never more than that of its parent.
     pub fn standing(&self) -> u64 {
         self.weight() + self.passes
     }
@@ -156,7 +167,7 @@ impl Node {
 /// A call tree: see the [module's page](self).
 #[derive(Clone, Debug)]
 pub struct CallTree {
-    /// What became of recursion.
+    /// How far recursion was collapsed.
     pub collapse: Collapse,
     /// The nodes in order of appearance: each before its children.
     pub nodes: Nodes,
@@ -185,8 +196,8 @@ impl CallTree {
 pub struct Reach {
     /// The deepest level, counted from 1.
     pub depth: u32,
-    /// Nodes of a lesser weight are not followed further; where recursion is collapsed only roots
-    /// are told by it, as a node's weight is known last.
+    /// Nodes of a lesser weight are not followed further; where recursion is collapsed, this
+    /// applies to roots only, as the weight of a node is known last.
     pub min: u64,
 }
 
@@ -282,8 +293,8 @@ impl<'a> Stacks<'a> {
         deepest
     }
 
-    /// How many of the heaviest nodes would repeat a function above them if nothing were collapsed:
-    /// what the degree can be chosen by. Looks at the top of the tree only.
+    /// How many of the heaviest nodes would repeat a function above them if nothing were collapsed,
+    /// by which the degree can be chosen. Looks at the top of the tree only.
     pub fn repeats(&self) -> Repeats {
         repeats::repeats(self)
     }

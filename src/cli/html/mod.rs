@@ -70,19 +70,13 @@ pub fn write(
     let timelines: Vec<_> = (selections.iter().zip(&summaries))
         .map(|((event, _), computed)| {
             let (profile, cycles) = (&profile, &computed.graph.cycles);
-            move |tree: &CallTree, numbers: &IdVec<NodeId, u32>, functions: &[AskedFunction]| {
-                let rows = query.times(profile, (*event)?)?;
-                let nodes = timeline::nodes_of_paths(profile, tree);
-                let number = |node: &Option<NodeId>| node.map(|node| numbers[node]);
-                let ends: Vec<Option<u32>> = nodes.iter().map(number).collect();
-                let ends: IdVec<PathId, Option<u32>> = ends.into();
-                let ends = &ends;
-                Some(Timeline::of(
-                    profile,
-                    &rows,
-                    cycles,
-                    &Asked { ends, functions },
-                ))
+            move |tree: CallTree, numbers: IdVec<NodeId, u32>, functions: &[AskedFunction]| {
+                let event = (*event)?;
+                // The tree is gone before anything is summed up: both are large.
+                let ends = &ends(profile, tree, numbers);
+                let rows = query.times(profile, event)?;
+                let asked = Asked { ends, functions };
+                Some(Timeline::of(profile, &rows, cycles, &asked))
             }
         })
         .collect();
@@ -114,6 +108,19 @@ pub fn write(
     answer::write_file(output, |out| html::write(out, &document, &situation))?;
     answer::warn(&profile.caveats, &query.shown_by("export"));
     answer::strictly(strict, &profile.caveats)
+}
+
+/// The numbers of the nodes that the samples of each path end in.
+fn ends(
+    profile: &Profile,
+    tree: CallTree,
+    numbers: IdVec<NodeId, u32>,
+) -> IdVec<PathId, Option<u32>> {
+    let nodes = timeline::nodes_of_paths(profile, &tree);
+    drop(tree);
+    let number = |node: &Option<NodeId>| node.map(|node| numbers[node]);
+    let ends: Vec<Option<u32>> = nodes.iter().map(number).collect();
+    ends.into()
 }
 
 /// What is computed of an event.

@@ -30,12 +30,14 @@ pub struct InputFile {
     #[arg(default_value = DEFAULT_FILE)]
     file: PathBuf,
     /// Same as FILE, as in perf.
+    // Manual pages have the long help of options that the short help hides, and no other.
     #[arg(
         short,
         long,
         value_name = "FILE",
         conflicts_with = "file",
-        hide_short_help = true
+        hide_short_help = true,
+        long_help = "Same as FILE, as in perf"
     )]
     input: Option<PathBuf>,
 }
@@ -187,7 +189,7 @@ impl Query {
     }
 
     /// The samples of this event that are asked for, by time, where times are known.
-    pub fn times(&self, profile: &Profile, event: EventId) -> Option<TimedRows> {
+    pub fn times<'a>(&self, profile: &'a Profile, event: EventId) -> Option<TimedRows<'a>> {
         profile.select_times(event, &self.filter(profile))
     }
 
@@ -374,7 +376,11 @@ impl Query {
         };
         let unit = self.unit.and_then(|unit| unit.to_possible_value());
         let valued = [
-            ("--event", event.map(str::to_owned).or(self.event.clone())),
+            // One that was chosen stands behind the file.
+            (
+                "--event",
+                event.filter(|_| self.event.is_none()).map(str::to_owned),
+            ),
             ("--focus", pattern(&self.focus)),
             ("--ignore", pattern(&self.ignore)),
             ("--module", list(&self.module)),

@@ -28,8 +28,16 @@ function neighbourTable(event, pairs, places, end, recursion, whole, calls) {
   });
 }
 
+/** Says why a page has no callers and callees. */
+const noCallers = 'This page has no callers and callees: there are too many functions to have all of them.';
+
 async function showCallers() {
   const event = current(), id = state.chosen, part = timePart();
+  if (!event.pairs) {
+    showCommand('detail', commandOf(event, 'detail', null, id));
+    byId('callers').replaceChildren(element('p', { textContent: noCallers }));
+    return;
+  }
   const pairs = await once(event, 'pairs', () => pairsOf(event));
   const calls = await callPart(event, part);
   if (event !== current() || id !== state.chosen || part !== timePart()) return;

@@ -2,8 +2,8 @@
 // The data of the page: reads the JSON document, unpacks columns of numbers, and writes numbers as the
 // command line does. Nothing here computes a weight.
 const page = JSON.parse(document.getElementById('data').textContent);
-const functions = page ? page.functions : { names: [], modules: [], module_names: [], module_labels: [], labels: [], symbols: [], quoted: [], in_quotes: [], cut_marks: [] };
-const labelOf = new Map(functions.labels), quotedOf = new Map(functions.quoted), symbolOf = new Map(functions.symbols), inQuotes = new Set(functions.in_quotes), cutMarks = new Set(functions.cut_marks);
+const functions = page ? page.functions : { names: [], modules: [], module_names: [], module_labels: [], labels: [], symbols: [], quoted: [], in_quotes: [], cut_marks: [], shortened: [] };
+const labelOf = new Map(functions.labels), quotedOf = new Map(functions.quoted), symbolOf = new Map(functions.symbols), inQuotes = new Set(functions.in_quotes), cutMarks = new Set(functions.cut_marks), shortenedNames = new Set(functions.shortened);
 
 /** What a function is shown as: no other function is shown so. */
 const label = id => labelOf.get(id) ?? functions.names[id];

@@ -68,8 +68,8 @@ function showCommand(key, command) {
 /** The command of a view, of a part of time where that is shown, about a function where it takes one. */
 function commandOf(event, view, part, id) {
   const parts = (part ? event.part_commands : event.commands)?.[view];
-  // A function that is in no sample of the part is not known to a command about it.
-  if (!parts || part && id !== undefined && !part.figuresOf(id).total) return null;
+  // A function that is in no sample of the part is not known to a command about it, nor is one by a part of its name.
+  if (!parts || shortenedNames.has(id) || part && id !== undefined && !part.figuresOf(id).total) return null;
   // A function may be called otherwise where there are fewer of them.
   const name = id === undefined ? [] : [part ? symbolOf.get(id) ?? quoted(id) : quoted(id)];
   const values = part ? [...name, brushRange(event)] : name;

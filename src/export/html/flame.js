@@ -196,7 +196,8 @@ async function showFlame() {
   if (flame.tree !== tree) Object.assign(flame, { tree, degree, event, zoom: 0, chosen: -1 });
   const left = tree.left ? ` ${grouped(tree.left)} lighter frames are left out of this page.` : '';
   const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ` The whole time is shown, not ${brushRange(event)} s: ${whyWhole(event)}.` : '';
-  byId('flame-note').textContent = `${grouped(tree.frames)} frames, ${tree.deepest} levels.${left}${range}`;
+  const frames = tree.width[0] ? `${grouped(tree.frames)} frames, ${tree.deepest} levels.` : 'No sample was taken in this part of time.';
+  byId('flame-note').textContent = `${frames}${left}${range}`;
   drawFlame();
 }
 

@@ -11,7 +11,7 @@ use crate::view::Subject;
 use crate::view::flat::{Flat, Row};
 use crate::view::label::{self, Labels};
 
-/// All functions of a page, in order of first appearance; columns of the same length, but for what few
+/// All functions of a page, in order of first appearance; columns of the same length, except for what few
 /// functions have, which is pairs of a place and a value.
 #[derive(Serialize)]
 pub(super) struct Functions<'a> {
@@ -30,6 +30,8 @@ pub(super) struct Functions<'a> {
     symbols: Vec<(usize, &'a str)>,
     /// The marks where stacks are cut.
     cut_marks: Vec<usize>,
+    /// Those whose names are shortened: no command finds them by what is shown.
+    shortened: Vec<usize>,
     #[serde(skip)]
     places: HashMap<FunctionId, u64>,
 }
@@ -49,6 +51,7 @@ impl<'a> Functions<'a> {
             quoted: Vec::new(),
             symbols: Vec::new(),
             cut_marks: Vec::new(),
+            shortened: Vec::new(),
             places: HashMap::new(),
         };
         let mut order = Vec::new();
@@ -97,10 +100,59 @@ impl<'a> Functions<'a> {
         table
     }
 
+    /// Leaves out the middle of names of more than this number of bytes, and adds their places, so that no
+    /// two are the same.
+    pub fn shorten(&mut self, most: usize) {
+        for (place, name) in self.names.iter_mut().enumerate() {
+            let label = self.labels.binary_search_by_key(&place, |it| it.0);
+            let longest = label.map_or(0, |at| self.labels[at].1.len());
+            if name.len().max(longest) > most {
+                *name = format!("{} #{place}", shortened(name, most)).into();
+                self.shortened.push(place);
+            }
+        }
+        let is_whole = |place: usize| self.shortened.binary_search(&place).is_err();
+        self.labels.retain(|it| is_whole(it.0));
+        self.in_quotes.retain(|&place| is_whole(place));
+        self.quoted.retain(|it| is_whole(it.0));
+        self.symbols.retain(|it| is_whole(it.0));
+        for name in &mut self.module_names {
+            *name = name.get(..most).unwrap_or(name);
+        }
+        self.module_labels
+            .iter_mut()
+            .for_each(|it| it.1 = shortened(&it.1, most));
+    }
+
+    /// About how many bytes that saves, at least.
+    pub fn saved(&self, most: usize) -> usize {
+        let names = self.names.iter();
+        names.map(|name| name.len().saturating_sub(most + 8)).sum()
+    }
+
+    /// Whether a function is in the table.
+    pub fn has(&self, function: FunctionId) -> bool {
+        self.places.contains_key(&function)
+    }
+
     /// The place of a function in the table.
     pub fn place(&self, function: FunctionId) -> u64 {
         self.places.get(&function).copied().unwrap_or(0)
     }
+}
+
+/// A text as it is printed, with at most this number of bytes: the middle of a longer one is left out.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    let text = printable(text);
+    if text.len() <= most {
+        return text.into_owned();
+    }
+    // The end tells names of templates apart better than the beginning.
+    let (head, tail) = (most / 3, text.len() - most * 2 / 3);
+    let head = (0..=head).rev().find(|&at| text.is_char_boundary(at));
+    let tail = (tail..=text.len()).find(|&at| text.is_char_boundary(at));
+    let (head, tail) = (head.unwrap_or(0), tail.unwrap_or(text.len()));
+    format!("{}…{}", &text[..head], &text[tail..])
 }
 
 /// The symbol of a Rust function whose name has type arguments that the symbol, of the older kind with a
@@ -124,31 +176,43 @@ pub(super) struct FlatRows {
     inferred: Vec<usize>,
     /// The rows in order of names, by which ties are broken.
     by_name: Vec<usize>,
+    /// The number of functions that the page leaves out, and the largest total among them.
+    left_out: usize,
+    left_out_most: u64,
 }
 
 impl FlatRows {
     pub fn of(subject: &Subject, flat: &Flat, functions: &Functions) -> FlatRows {
-        let rows = || flat.rows.iter();
-        let mut by_name: Vec<usize> = (0..flat.rows.len()).collect();
+        let (rows, others): (Vec<&Row>, Vec<&Row>) =
+            (flat.rows.iter()).partition(|row| functions.has(row.function));
+        let mut by_name: Vec<usize> = (0..rows.len()).collect();
         by_name.sort_unstable_by(|&a, &b| {
-            let (a, b) = (flat.rows[a].function, flat.rows[b].function);
+            let (a, b) = (rows[a].function, rows[b].function);
             subject.profile.compare_names(a, b)
         });
-        let at_most = |(place, row): (usize, &Row)| {
+        let at_most = |(place, row): (usize, &&Row)| {
             let most = row.total_max.filter(|most| most.weight > row.total)?;
             Some((place, most.weight, most.unknown.is_none()))
         };
         let is_inferred = |row: &Row| label::is_inferred(row.inferred, row.total);
+        let place = |row: &&Row| functions.place(row.function);
         FlatRows {
-            functions: rows().map(|row| functions.place(row.function)).collect(),
-            self_weights: rows().map(|row| row.self_weight).collect(),
-            totals: rows().map(|row| row.total).collect(),
-            at_most: rows().enumerate().filter_map(at_most).collect(),
-            inferred: (rows().enumerate())
+            functions: rows.iter().map(place).collect(),
+            self_weights: rows.iter().map(|row| row.self_weight).collect(),
+            totals: rows.iter().map(|row| row.total).collect(),
+            at_most: rows.iter().enumerate().filter_map(at_most).collect(),
+            inferred: (rows.iter().enumerate())
                 .filter(|(_, row)| is_inferred(row))
                 .map(|(place, _)| place)
                 .collect(),
             by_name,
+            left_out: others.len(),
+            left_out_most: others.iter().map(|row| row.total).max().unwrap_or(0),
         }
+    }
+
+    /// The largest total of a function that the page leaves out, if it does.
+    pub fn left_out_most(&self) -> Option<u64> {
+        (self.left_out > 0).then_some(self.left_out_most)
     }
 }

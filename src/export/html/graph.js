@@ -82,6 +82,13 @@ const range = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, i
 
 async function showGraph() {
   const event = current(), id = state.chosen, part = timePart();
+  for (const part of document.querySelectorAll('.of-graph')) part.hidden = !event.graph;
+  if (!event.graph) {
+    byId('graph-note').textContent = noCallers;
+    showCommand('graph', commandOf(event, 'graph', null, id));
+    byId('entry').replaceChildren();
+    return;
+  }
   const listing = await once(event, 'graph', () => listingOf(event));
   const time = { part, calls: await callPart(event, part) };
   if (event !== current() || id !== state.chosen || part !== timePart()) return;

@@ -11,10 +11,12 @@
 //! The page's Content-Security-Policy forbids all requests, and all scripts and styles but its own two,
 //! which it names by their hashes. Scripts pick, sort and draw; all weights are computed here. Trees,
 //! calls and times are columns of numbers, deflated, in base64; where they would take too much room, the
-//! lightest frames are left out, and time is divided into fewer parts.
+//! lightest frames are left out, and time is divided into fewer parts. Where names take too much, they are
+//! shortened; where there are too many functions even so, the page has the heaviest ones, without callers
+//! and callees.
 //!
-//! The document has the field `format`: `proftool-html/1`. What another version of the program makes of
-//! it may differ, so that programs should read `--format json` and not the page.
+//! The document has the field `format`: `proftool-html/1`. Other versions of the program may write
+//! it differently, so programs should read `--format json` and not the page.
 
 mod drawing;
 mod functions;
@@ -49,9 +51,9 @@ use crate::view::report::Report;
 use crate::view::table::{Cell, Role, Table};
 
 use self::drawing::Drawing;
-use self::functions::{FlatRows, Functions};
+use self::functions::{FlatRows, Functions, shortened};
 use self::graph::Listing;
-use self::room::{Grown, Room};
+use self::room::{Few, Grown, Room};
 use self::source::{Source, Sources};
 use super::json;
 use super::naming::PRODUCER;
@@ -80,6 +82,12 @@ const SCRIPTS: [&str; 13] = [
 /// The version of the data in a page.
 const FORMAT: &str = "proftool-html/1";
 
+/// How long names and other texts may be where there is not enough room for all, in bytes: the longest that
+/// fit. Where the shortest do not, functions are left out.
+const NAMES: [usize; 9] = [4096, 2048, 1024, 512, 384, 256, 192, 160, 128];
+/// How many functions with such names a page has at most.
+const MOST_SHORT: usize = 20_000;
+
 /// What is written.
 pub struct Document<'a> {
     /// The events, the one that is shown first in front.
@@ -88,7 +96,7 @@ pub struct Document<'a> {
 
 /// Makes the time line of an event, by a call tree and numbers of its nodes, with these parts of functions.
 pub type MakeTimeline<'a> =
-    dyn Fn(&CallTree, &IdVec<NodeId, u32>, &[AskedFunction]) -> Option<Timeline> + 'a;
+    dyn Fn(CallTree, IdVec<NodeId, u32>, &[AskedFunction]) -> Option<Timeline> + 'a;
 
 /// Hands over functions from within.
 pub type EachWithin<'a> = dyn Fn(&mut dyn FnMut(&Within)) + 'a;
@@ -148,8 +156,9 @@ struct EventData<'a> {
     samples: u64,
     overview: Vec<Part>,
     flat: FlatRows,
-    pairs: String,
-    graph: Listing,
+    /// Callers and callees; none where functions are left out.
+    pairs: Option<String>,
+    graph: Option<Listing>,
     /// The same drawn, from few functions to many.
     drawings: Vec<Drawing>,
     sources: Vec<Source>,
@@ -215,7 +224,7 @@ fn title(document: &Document) -> String {
     let first = document.events.first();
     let command = first.and_then(|event| event.subject.profile.about.command.as_deref());
     match command {
-        Some(command) => format!("{} - proftool", printable(command)),
+        Some(command) => format!("{} - proftool", shortened(command, NAMES[0])),
         None => "Profile - proftool".to_owned(),
     }
 }
@@ -225,27 +234,33 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
     let Some(first) = document.events.first() else {
         return out.write_all(b"null");
     };
-    let shown = document.events.iter().flat_map(|event| {
-        let rows = event.flat.rows.iter().map(|row| row.function);
-        rows.chain(event.graph.functions())
-    });
-    let functions = Functions::of(&first.subject, shown);
-    let place = |id| functions.place(id);
-    let mut asked = Vec::new();
-    let mut events = Vec::new();
-    for event in &document.events {
-        let (data, of_event) = event_data(event, &functions, advice)?;
-        events.push(data);
-        asked.push(of_event);
+    let (mut functions, mut events, asked) = built(document, &first.subject, None, advice)?;
+    grow(document, &functions, &mut events, &asked)?;
+    let mut excess = room::excess(&(&functions, &events))?;
+    for longest in NAMES {
+        let is_last = longest == NAMES[NAMES.len() - 1];
+        if excess == 0 || !is_last && functions.saved(longest) < excess {
+            continue;
+        }
+        functions = Functions::of(&first.subject, shown(document, None));
+        functions.shorten(longest);
+        events.iter_mut().for_each(|event| event.shorten(longest));
+        excess = room::excess(&(&functions, &events))?;
     }
-    let mut room = Room::of_page(&(&functions, &events))?;
-    let count = events.len();
-    for (number, (event, data)) in document.events.iter().zip(&mut events).enumerate() {
-        let share = room.share(count - number);
-        let grown = room::fitted(event, &asked[number], &place, share)?;
-        room.take(&grown)?;
-        data.part_commands = grown.time.is_some().then_some(&event.part_commands);
-        data.grown = grown;
+    let mut most = document.events.iter().map(|it| it.flat.rows.len()).max();
+    while let Some(fewer) = most.map(|it| MOST_SHORT.min(it / 2)).filter(|&it| it > 0)
+        && excess > 0
+    {
+        // There are too many functions.
+        most = Some(fewer);
+        let asked;
+        (functions, events, asked) = built(document, &first.subject, most, advice)?;
+        functions.shorten(NAMES[NAMES.len() - 1]);
+        events
+            .iter_mut()
+            .for_each(|event| event.shorten(NAMES[NAMES.len() - 1]));
+        grow(document, &functions, &mut events, &asked)?;
+        excess = room::excess(&(&functions, &events))?;
     }
     let (name, version) = PRODUCER;
     let page = PageData {
@@ -258,7 +273,63 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
     json::value(out, &page)
 }
 
-/// The data of an event but for what grows with the recording, and the parts of functions that are asked for
+/// The functions and events of a page but for what grows with the recording, and the parts of functions that
+/// are asked for by time: of each event with this number of functions, if it has more.
+fn built<'a>(
+    document: &'a Document,
+    subject: &Subject<'a>,
+    most: Option<usize>,
+    advice: &dyn Advice,
+) -> io::Result<(Functions<'a>, Vec<EventData<'a>>, Vec<Vec<AskedFunction>>)> {
+    let functions = Functions::of(subject, shown(document, most));
+    let mut asked = Vec::new();
+    let mut events = Vec::new();
+    for event in &document.events {
+        let (data, of_event) = event_data(event, &functions, advice)?;
+        events.push(data);
+        asked.push(of_event);
+    }
+    Ok((functions, events, asked))
+}
+
+/// The functions that are shown of all events.
+fn shown(document: &Document, most: Option<usize>) -> Vec<FunctionId> {
+    let events = document.events.iter();
+    let of_event = events.flat_map(|event| {
+        let rows = event.flat.rows.iter().map(|row| row.function);
+        match most {
+            Some(most) => room::heaviest(event.flat, most),
+            None => rows.chain(event.graph.functions()).collect(),
+        }
+    });
+    of_event.collect()
+}
+
+/// Adds what grows with the recording.
+fn grow<'a>(
+    document: &'a Document,
+    functions: &Functions<'a>,
+    events: &mut [EventData<'a>],
+    asked: &[Vec<AskedFunction>],
+) -> io::Result<()> {
+    let (place, has) = (|id| functions.place(id), |id| functions.has(id));
+    let mut room = Room::of_page(&(functions, &*events))?;
+    let count = events.len();
+    for (number, (event, data)) in document.events.iter().zip(events).enumerate() {
+        let share = room.share(count - number);
+        let few = data
+            .flat
+            .left_out_most()
+            .map(|least| Few { least, has: &has });
+        let grown = room::fitted(event, &asked[number], &place, few.as_ref(), share)?;
+        room.take(&grown)?;
+        data.part_commands = grown.time.is_some().then_some(&event.part_commands);
+        data.grown = grown;
+    }
+    Ok(())
+}
+
+/// The data of an event except for what grows with the recording, and the parts of functions that are asked for
 /// by time.
 fn event_data<'a>(
     event: &'a EventViews,
@@ -269,7 +340,16 @@ fn event_data<'a>(
     let kind = selection.event();
     let place = |id| functions.place(id);
     let mut sources = Sources::default();
-    (event.sources)(&mut |within| sources.add(event, within, functions, advice));
+    (event.sources)(&mut |within| {
+        if functions.has(within.function) {
+            sources.add(event, within, functions, advice);
+        }
+    });
+    let flat = FlatRows::of(&event.subject, event.flat, functions);
+    // Callers and callees of few functions would be no call graph.
+    let is_whole = flat.left_out_most().is_none();
+    let pairs = is_whole.then(|| graph::pairs(event.pairs, &place));
+    let graph = is_whole.then(|| Listing::of(event.graph, &place));
     let data = EventData {
         name: printable(&kind.name),
         unit: printable(&kind.unit.to_string()).into_owned(),
@@ -278,16 +358,45 @@ fn event_data<'a>(
         total: selection.total(),
         samples: selection.samples(),
         overview: parts(&event.report.overview(&event.subject), &kind.unit, advice),
-        flat: FlatRows::of(&event.subject, event.flat, functions),
-        pairs: graph::pairs(event.pairs, &place)?,
-        graph: Listing::of(event.graph, &place)?,
-        drawings: drawing::drawings(event.graph, &place),
+        flat,
+        pairs: pairs.transpose()?,
+        graph: graph.transpose()?,
+        drawings: match is_whole {
+            true => drawing::drawings(event.graph, &place),
+            false => Vec::new(),
+        },
         sources: sources.sources,
         grown: Grown::default(),
         commands: &event.commands,
         part_commands: None,
     };
     Ok((data, sources.asked))
+}
+
+impl EventData<'_> {
+    /// Leaves out the middle of texts of more than this number of bytes.
+    fn shorten(&mut self, most: usize) {
+        let shown = self.sources.iter_mut().flat_map(|it| it.shown_mut());
+        for part in shown.chain(&mut self.overview) {
+            part.shorten(most);
+        }
+    }
+}
+
+impl Part {
+    fn shorten(&mut self, most: usize) {
+        match self {
+            Part::Heading(text)
+            | Part::Plain(text)
+            | Part::Note(text)
+            | Part::Hint(text)
+            | Part::OfWeights(text) => *text = shortened(text, most),
+            Part::Table { rows, .. } => {
+                let cells = rows.iter_mut().flatten();
+                cells.for_each(|text| *text = shortened(text, most));
+            }
+        }
+    }
 }
 
 /// Blocks, ready to be shown.

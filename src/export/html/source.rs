@@ -24,6 +24,13 @@ pub(super) struct Source {
     sums: [usize; 4],
 }
 
+impl Source {
+    /// All that is shown of it.
+    pub fn shown_mut(&mut self) -> impl Iterator<Item = &mut Shown> {
+        self.lines.iter_mut().chain(&mut self.code).flatten()
+    }
+}
+
 /// The functions, and what is asked for of them by time.
 #[derive(Default)]
 pub(super) struct Sources {

@@ -109,8 +109,15 @@ function drawTable() {
   fill(0);
   markChosen();
   const all = event.flat.functions.length;
-  byId('table-note').textContent = `${grouped(order.length)} of ${grouped(all)} functions` + (shown.length < order.length ? `; the first ${grouped(ROWS)} are shown` : '');
+  byId('table-note').textContent = `${grouped(order.length)} of ${grouped(all)} functions` + (shown.length < order.length ? `; the first ${grouped(ROWS)} are shown` : '') + leftOut(event);
   showCommand('flat', commandOf(event, `flat-${functionTable.sort}`, numbers.key ? numbers : null));
+}
+
+/** Says what there was no room for. */
+function leftOut(event) {
+  const { left_out: count, left_out_most: most } = event.flat, names = functions.shortened.length;
+  return (count ? `. ${grouped(count)} more are left out of this page, which would be too large; each has a total of ${weight(most, event)} or less` : '')
+    + (names ? `. ${grouped(names)} long names are shortened, as this page would be too large with them, and end with a number` : '');
 }
 
 function markChosen() {

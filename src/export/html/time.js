@@ -76,7 +76,7 @@ async function showTime() {
 function noteTime() {
   const isPart = page && timePart();
   if (isPart) byId('callers-time').textContent = noCallTimes(current());
-  for (const note of document.querySelectorAll('.whole-time')) note.hidden = !isPart || note.id === 'callers-time' && !!current().time.calls;
+  for (const note of document.querySelectorAll('.whole-time')) note.hidden = !isPart || note.id === 'callers-time' && (!!current().time.calls || !current().pairs);
 }
 
 function showBrush() {
@@ -89,7 +89,7 @@ function showBrush() {
   byId('time-all').hidden = !isPart;
   noteTime();
   byId('time-note').textContent = isPart
-    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. The table, ${event.tree_times ? 'the flame graph, ' : ''}the source${event.time.calls ? ', callers, callees and the call graph' : ' and the boxes of the call graph'} show this time. The figures above, names, marks and cycles are those of the whole time line, numbers of calls those of the whole recording; a command about a part may know a function by another name. Bounds on totals of cut stacks are not known for parts.`
+    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. The table, ${event.tree_times ? 'the flame graph, ' : ''}the source${event.time.calls ? ', callers, callees and the call graph' : event.graph ? ' and the boxes of the call graph' : ''} show this time. The figures above, names, marks and cycles are those of the whole time line, numbers of calls those of the whole recording; a command about a part may know a function by another name. Bounds on totals of cut stacks are not known for parts.`
     : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from ${event.time.start ? `${seconds(event.time.start)} s after ` : ''}the first sample. Drag over the map, or move the sliders, to see a part of time in all views.`;
   drawHeat();
 }

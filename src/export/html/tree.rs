@@ -83,15 +83,20 @@ pub(super) fn packed(
     columns.finish()
 }
 
-/// Which nodes are kept, if no more than `most` are; `None` for all. A parent stands for at least as much as
-/// its children, so that the heaviest nodes are a tree.
-pub(super) fn kept(tree: &CallTree, most: usize) -> Option<IdVec<NodeId, bool>> {
-    if tree.nodes.len() <= most {
-        return None;
+/// Which nodes are kept, if no more than `most` are, and only those heavier than `least`; `None` for all. A
+/// parent stands for at least as much as its children, so that the heaviest nodes are a tree.
+pub(super) fn kept(
+    tree: &CallTree,
+    most: usize,
+    least: Option<u64>,
+) -> Option<IdVec<NodeId, bool>> {
+    let mut least = least;
+    if tree.nodes.len() > most {
+        let mut standings: Vec<u64> = tree.nodes.iter().map(|node| node.standing()).collect();
+        standings.sort_unstable();
+        least = least.max(Some(standings[standings.len() - most - 1]));
     }
-    let mut standings: Vec<u64> = tree.nodes.iter().map(|node| node.standing()).collect();
-    standings.sort_unstable();
-    let least = standings[standings.len() - most - 1];
+    let least = least?;
     let kept: Vec<bool> = tree
         .nodes
         .iter()

@@ -3,8 +3,9 @@
 //! Each sample is in one bucket, so the sums of several buckets are those of the time from the first to
 //! the last: the same as of the samples that were taken then.
 //!
-//! A sum that counts each sample once cannot be made of others that do so too. So all that is shown of a
-//! part of time is summed up by bucket: of calls, too, and of the cycles of the whole recording.
+//! A total that counts each sample once cannot be computed from other such totals. So everything
+//! that is shown of a part of time is summed up by bucket, including calls and the cycles of the
+//! whole recording.
 
 mod frames;
 mod sums;
@@ -27,7 +28,7 @@ const SUMS: usize = 1_000_000;
 /// How many threads have a row of their own.
 const THREADS: usize = 48;
 
-/// What a function had in a bucket.
+/// The weights of a function in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The function.
@@ -42,7 +43,7 @@ pub struct Sum {
     pub innermost: u64,
 }
 
-/// What a call had in a bucket.
+/// The weights of a call in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSum {
     /// The call.
@@ -59,7 +60,7 @@ pub struct CallSum {
     pub self_weight: u64,
 }
 
-/// What a cycle had in a bucket.
+/// The weight of a cycle in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CycleSum {
     /// The cycle.
@@ -70,10 +71,10 @@ pub struct CycleSum {
     pub total: u64,
 }
 
-/// What was taken at an end of stacks in a bucket.
+/// The weight of the samples in a bucket whose stacks end alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndSum {
-    /// The number of the end.
+    /// The number of the end: see [`Asked::ends`].
     pub end: u32,
     /// The number of the bucket.
     pub bucket: u32,
@@ -81,7 +82,7 @@ pub struct EndSum {
     pub weight: u64,
 }
 
-/// What a part of a function's source or machine code had in a bucket.
+/// The weights of a part of a function's source or machine code in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartSum {
     /// The part.
@@ -94,15 +95,15 @@ pub struct PartSum {
     pub total: u64,
 }
 
-/// Weights by time. Of each kind of sum there is nothing that is 0, and they are in order of what they
-/// are of, and of the bucket.
+/// Weights by time. Sums of 0 are left out; the sums of each kind are in order of their subject,
+/// then of the bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// The length of a bucket in nanoseconds.
     pub bucket: u64,
     /// Where the first bucket begins, in nanoseconds after the first sample of the recording.
     pub start: u64,
-    /// Where the part of time ends that is looked at, if it does before the recording.
+    /// The end of the selected part of time, if it is before the end of the recording.
     pub end: Option<u64>,
     /// The weight of each bucket.
     pub weights: Vec<u64>,
@@ -110,15 +111,15 @@ pub struct Timeline {
     pub threads: Vec<(Option<ThreadId>, Vec<u64>)>,
     /// The calls on the stacks.
     pub calls: IdVec<CallId, Call>,
-    /// What functions had.
+    /// The sums of functions.
     pub of_functions: Vec<Sum>,
-    /// What calls had.
+    /// The sums of calls.
     pub of_calls: Vec<CallSum>,
-    /// What cycles had.
+    /// The sums of cycles.
     pub of_cycles: Vec<CycleSum>,
-    /// What was taken where stacks end.
+    /// The sums of stacks that end alike.
     pub ends: Vec<EndSum>,
-    /// What parts of functions had.
+    /// The sums of parts of functions.
     pub of_parts: Vec<PartSum>,
 }
 
@@ -132,19 +133,19 @@ pub struct Asked<'a> {
 }
 
 impl Timeline {
-    /// Sums up rows. Linear in rows and, for each bucket, in the paths of its samples, but for sorting.
+    /// Sums up rows. Linear in rows and, for each bucket, in the paths of its samples, apart from sorting.
     pub fn of(
         profile: &Profile,
-        timed: &TimedRows,
+        timed: &TimedRows<'_>,
         cycles: &Cycles,
         asked: &Asked<'_>,
     ) -> Timeline {
-        let (rows, slices) = (timed.rows(), timed.len());
+        let slices = timed.len();
         let mut shift = 0;
         while slices >> shift > BUCKETS {
             shift += 1;
         }
-        let sums = sums::of(profile, rows, shift, cycles, asked);
+        let sums = sums::of(profile, timed, shift, cycles, asked);
         let buckets = (slices >> shift) as usize + 1;
         let mut timeline = Timeline {
             bucket: timed.slices().length << shift,
@@ -160,7 +161,7 @@ impl Timeline {
             of_parts: sums.of_parts,
         };
         let mut of_threads: FxHashMap<ThreadId, Vec<u64>> = FxHashMap::default();
-        for row in rows {
+        for row in timed.rows() {
             let bucket = (row.slice >> shift) as usize;
             timeline.weights[bucket] += row.weight;
             of_threads
@@ -183,7 +184,7 @@ impl Timeline {
         of_groups + self.of_calls.len() + self.ends.len() + self.of_parts.len()
     }
 
-    /// Makes one bucket of two each.
+    /// Joins each two adjacent buckets to one.
     pub fn halve_buckets(&mut self) {
         fn pairs(weights: &mut Vec<u64>) {
             *weights = weights.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -223,8 +224,8 @@ fn heaviest(
     rows
 }
 
-/// Which node of the tree in which every call is a node the samples of each path end in. Linear in
-/// paths and nodes.
+/// For each path, the node in which its samples end, of the tree in which every call is a node.
+/// Linear in paths and nodes.
 pub fn nodes_of_paths(profile: &Profile, tree: &CallTree) -> IdVec<PathId, Option<NodeId>> {
     let nodes = tree.nodes.enumerate();
     let nodes: FxHashMap<(Option<NodeId>, FunctionId), NodeId> = nodes

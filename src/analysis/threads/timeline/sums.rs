@@ -5,7 +5,7 @@ use super::within::{self, PartId};
 use super::{Asked, CallSum, CycleSum, EndSum, PartSum, Sum};
 use crate::base::IdVec;
 use crate::callgraph::{CycleId, Cycles};
-use crate::profile::{FunctionId, PathId, Profile, TimedRow};
+use crate::profile::{FunctionId, PathId, Profile, TimedRow, TimedRows};
 
 /// The sums, as in [`Timeline`](super::Timeline).
 pub(super) struct Sums {
@@ -113,7 +113,7 @@ struct OfCall {
 /// Sums up rows in buckets of `1 << shift` slices.
 pub(super) fn of(
     profile: &Profile,
-    rows: &[TimedRow],
+    timed: &TimedRows<'_>,
     shift: u32,
     cycles: &Cycles,
     asked: &Asked<'_>,
@@ -141,13 +141,12 @@ pub(super) fn of(
     };
     let functions = within::Numbered::all(asked.functions);
     let mut parts = within::Parts::of(profile, &functions);
-    for rows in rows.chunk_by(|a, b| a.slice >> shift == b.slice >> shift) {
-        rows.iter().for_each(|row| bucket.take(row));
-        let number = rows.first().map_or(0, |row| row.slice >> shift);
+    for (number, rows) in timed.by_bucket(shift) {
+        rows.clone().for_each(|row| bucket.take(&row));
         bucket.sum_up(number, asked.ends, &mut sums.ends);
         bucket.finish(number, &mut sums);
         if let Some(parts) = &mut parts {
-            rows.iter().for_each(|row| parts.take(row));
+            rows.for_each(|row| parts.take(&row));
             parts.finish(number, &mut sums.of_parts);
         }
     }
