@@ -31,12 +31,13 @@ VIEWS = (
 # Tables with one row for each function.
 ROWS_OF_FUNCTIONS = ("function", "member")
 CALLS = ("inside", "entry calls")
+NOT_FOUND = re.compile(r"functions match|no function in the selected samples")
 
 
 def run(args, width=100):
     env = dict(os.environ, COLUMNS=str(width))
     done = subprocess.run([PROFTOOL, *args], capture_output=True, text=True, env=env)
-    return done.returncode, done.stdout
+    return done.returncode, done.stdout, done.stderr
 
 
 def column(lines, title):
@@ -67,7 +68,7 @@ def bare(text):
     text = text.lstrip("≈")
     text = re.sub(r" \[\d+\]$", "", text)
     text = re.sub(r" <cycle \d+>$", "", text)
-    text = re.sub(r" \((inlined|inferred|frames missing|in the code|\+[^()]*)\)$", "", text)
+    text = re.sub(r" \((inlined|inferred|frames missing|in the code|…|\+[^()]*)\)$", "", text)
     return re.sub(r"\.\.\. \([\d.]+ %\)$", "", text)
 
 
@@ -83,7 +84,7 @@ def is_name(text):
 
 def focused(recording, name):
     """Whether --focus with this label selects samples."""
-    status, text = run(["flat", recording, "--focus", name, "--format", "json", "--limit", "1"])
+    status, text, _ = run(["flat", recording, "--focus", name, "--format", "json", "--limit", "1"])
     return status == 0 and json.loads(text)["samples"] > 0
 
 
@@ -93,18 +94,15 @@ def accepted(recording, name, also):
     if also:
         asked.append(("tree", [recording, "--root", name, "--limit", "1"]))
         asked.append(("annotate", [name, recording, "--limit", "1"]))
-    refused = [command for command, args in asked if run([command, *args])[0] != 0]
-    # A function of recordings without source or machine code has none to show; it has to be found all the same.
-    if "annotate" in refused and annotates_nothing(recording, name):
-        refused.remove("annotate")
+    refused = []
+    for command, args in asked:
+        status, _, errors = run([command, *args])
+        # A function of recordings without source or machine code has none to show; it has to be found all the same.
+        if status != 0 and (command != "annotate" or NOT_FOUND.search(errors)):
+            refused.append(command)
     if also and not focused(recording, name):
         refused.append("--focus")
     return refused
-
-
-def annotates_nothing(recording, name):
-    done = subprocess.run([PROFTOOL, "annotate", name, recording], capture_output=True, text=True)
-    return not re.search(r"functions match|no function in the selected samples", done.stderr)
 
 
 def main():
@@ -152,7 +150,9 @@ def main():
                     if len(whole) > 1:
                         complain(f"{recording} {view} {width}: {name} stands for {' and '.join(sorted(whole))}")
                 if view == "tree" and own:
-                    first = (name for line in lines[:OWN_WITHIN] for name in names(line.rsplit("  ", 1)[-1]))
+                    # As many rows as are on these lines, by the names that are not shortened.
+                    rows = sum(map(len, column(lines[:OWN_WITHIN], titles[0])))
+                    first = [name for row in sum(full[titles[0]], [])[:rows] for name in names(row)]
                     if not any(re.search(own, name) for name in first):
                         complain(f"{recording} tree {width}: no {own} in the first {OWN_WITHIN} lines")
         total_labels += len(seen)

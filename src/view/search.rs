@@ -1,13 +1,16 @@
-//! Functions, by what a person calls them.
+//! Finds functions by what a user calls them.
 //!
-//! A person may give a name in full, as in the symbol table, or short; a label, as views print it
-//! where names are not enough; a part of a name; or a regular
-//! expression. The first of these that fits decides.
+//! A user may give a full name, a symbol, or a short name; a label, as views print it where names
+//! are ambiguous; a label that the function can have in another part of the recording; a part of a
+//! name; or a regular expression. The first kind that matches decides. Marks behind a label, such
+//! as `(inferred)`, are ignored unless a function is called so with them.
+
+use std::borrow::Cow;
 
 use regex::Regex;
 
 use super::label::Labels;
-use super::name::short_name;
+use super::name::{Form, short_name};
 use super::{Figures, Names, Subject};
 use crate::base::printable;
 use crate::profile::{Function, FunctionId, Profile, Selection};
@@ -26,6 +29,8 @@ pub enum Found {
 
 /// What stands in a label for a part that a page has no room for.
 const GAP: char = '…';
+/// The marks behind labels.
+const MARKS: &str = r"( \((inlined|inferred|frames missing|in the code|…|\+.*)\)| <cycle \d+>| \[\d+\]|\.\.\. \([\d.]+ %\))+$";
 /// The number of similar names that an error lists.
 const SIMILAR: usize = 5;
 /// How many characters of a name are compared.
@@ -33,6 +38,16 @@ const COMPARED: usize = 80;
 
 /// Looks for a function among the candidates.
 pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
+    match (find_text(subject, candidates, text), without_marks(text)) {
+        (Found::Nothing(similar), Some(label)) => match find_text(subject, candidates, label) {
+            Found::Nothing(_) => Found::Nothing(similar),
+            found => found,
+        },
+        (found, _) => found,
+    }
+}
+
+fn find_text(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
     let short = Subject {
         names: Names::Short,
         ..*subject
@@ -46,7 +61,7 @@ pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
     let function = |id: FunctionId| &subject.profile.functions[id];
     let regex = Regex::new(text);
     let is_shortened = text.contains(GAP);
-    let ways: [&dyn Fn(FunctionId) -> bool; 8] = [
+    let ways: [&dyn Fn(FunctionId) -> bool; 9] = [
         &|id| !text.is_empty() && asked.of(id) == text,
         &|id| labels.of(id) == text || printable(labels.of(id)) == text,
         &|id| is_shortened && is_short_for(text, labels.of(id)),
@@ -56,6 +71,7 @@ pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
             function.name == text || function.linkage_name.as_deref() == Some(text)
         },
         &|id| short_name(&function(id).name) == text || short.plain_name(id) == text,
+        &|id| can_be_called(&short, id, text),
         &|id| !text.is_empty() && has_part(function(id), text),
         &|id| {
             let matches = |regex: &Regex| regex.is_match(&function(id).name);
@@ -93,6 +109,33 @@ fn is_short_for(text: &str, label: &str) -> bool {
     label.ends_with(rest)
 }
 
+/// Whether a text is a label that a function can have where other ones share its name, or short for one: as pages
+/// about more samples, or about other ones, have it.
+fn can_be_called(subject: &Subject, function: FunctionId, text: &str) -> bool {
+    // What tells functions of a name apart stands in brackets or behind a space.
+    if !text.contains([' ', '<', '(']) {
+        return false;
+    }
+    let profile = subject.profile;
+    let full = Cow::Borrowed(&*profile.functions[function].name);
+    let plain = subject.plain_name(function);
+    let fuller = Form::FULLER.map(|form| subject.name_in(function, form));
+    let is_shortened = text.contains(GAP);
+    let is_it = |label: &str| text == label || is_shortened && is_short_for(text, label);
+    [full, plain].into_iter().chain(fuller).any(|name| {
+        let can_start = is_shortened || text.starts_with(&*name);
+        let mut labels = profile.possible_labels(function, &name);
+        can_start && (is_it(&name) || labels.any(|label| is_it(&label)))
+    })
+}
+
+/// A label without the marks that pages write behind it; `None` if there are no such marks.
+fn without_marks(text: &str) -> Option<&str> {
+    let marks = Regex::new(MARKS).ok()?;
+    let start = marks.find(text)?.start();
+    (start > 0).then(|| &text[..start])
+}
+
 /// Returns the function with this label, short or full, among all of the profile; or the only one that a page shows
 /// so where its width does not suffice.
 pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
@@ -112,10 +155,14 @@ pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
     if let Some(exact) = ids.find(|&id| labels.of(id) == text) {
         return Some(exact);
     }
-    let ids = profile.functions.ids();
-    let mut fitting = ids.filter(|&id| text.contains(GAP) && is_short_for(text, labels.of(id)));
-    let only = fitting.next()?;
-    fitting.next().is_none().then_some(only)
+    let only = |is_it: &dyn Fn(FunctionId) -> bool| {
+        let mut fitting = profile.functions.ids().filter(|&id| is_it(id));
+        let first = fitting.next()?;
+        fitting.next().is_none().then_some(first)
+    };
+    let is_shortened = text.contains(GAP);
+    only(&|id| is_shortened && is_short_for(text, labels.of(id)))
+        .or_else(|| only(&|id| can_be_called(&subject, id, text)))
 }
 
 fn has_part(function: &Function, text: &str) -> bool {

@@ -67,6 +67,10 @@ fn names_get_the_arguments_that_tell_them_apart() {
 
 /// A profile of functions with these names, their lines, and what the source calls them.
 fn declared(functions: &[(&str, u32, &str)]) -> Profile {
+    declared_in("/home/me/par/src/par.rs", functions)
+}
+
+fn declared_in(file: &str, functions: &[(&str, u32, &str)]) -> Profile {
     let mut builder = Builder::default();
     let event = builder.event(Event::named("cpu-clock"));
     let module = builder.module(Module {
@@ -79,7 +83,7 @@ fn declared(functions: &[(&str, u32, &str)]) -> Profile {
             name: name.into(),
             linkage_name: None,
             declared_at: Some(Box::new(Line {
-                file: "/home/me/par/src/par.rs".into(),
+                file: file.into(),
                 line,
             })),
             module,
@@ -176,6 +180,27 @@ fn a_program_of_a_package_is_a_crate_of_its_own() {
     assert!(kinds.all(|kind| kind == OwnerKind::Project));
 }
 
+#[test]
+fn a_program_of_a_package_is_a_crate_of_its_own_where_no_sample_has_main() {
+    let owner = |file: &str| {
+        let profile = declared_in(file, &[("load_test::price", 3, "")]);
+        let owners = Owners::of_profile(&profile, &[]);
+        (
+            owners.of(FunctionId::new(0)).name.clone(),
+            owners.of(FunctionId::new(0)).kind,
+        )
+    };
+    for (file, name) in [
+        ("/home/me/par/src/bin/load-test.rs", "load_test"),
+        ("/home/me/par/src/bin/load-test/price.rs", "load_test"),
+        ("/home/me/par/examples/load_test.rs", "load_test"),
+        ("/home/me/par/src/bin/other.rs", "par"),
+        ("/home/me/par/src/load_test.rs", "par"),
+    ] {
+        assert_eq!(owner(file), (name.to_owned(), OwnerKind::Project), "{file}");
+    }
+}
+
 fn file(name: &str, stacks: &str) -> String {
     let path = std::env::temp_dir().join(format!("proftool-{}-{name}.folded", std::process::id()));
     std::fs::write(&path, stacks).unwrap();
@@ -221,6 +246,108 @@ fn a_label_is_a_pattern_for_its_function_alone() {
     // Of several that a page shows alike, filters and `detail` take the same one.
     let several = output(&["flat", &path, "--focus", "f…>"]);
     assert!(several.starts_with("4 samples"), "{several}");
+}
+
+/// The names in the last column of the table of functions that call themselves, as a page shows them.
+fn recursive(file: &str, width: usize) -> Vec<String> {
+    let output = proftool(&["cycles", file])
+        .env("COLUMNS", width.to_string())
+        .output()
+        .unwrap();
+    let page = String::from_utf8(output.stdout).unwrap();
+    let mut lines = page
+        .lines()
+        .skip_while(|line| !line.ends_with("  function"));
+    let column = lines.next().unwrap().rfind("function").unwrap();
+    let rows = lines.take_while(|line| !line.is_empty() && line.starts_with(' '));
+    rows.map(|line| line.chars().skip(column).collect())
+        .collect()
+}
+
+#[test]
+fn a_shortened_name_with_the_marks_behind_it_is_accepted() {
+    let others = (0..130).map(|i| format!("main;other_{i} 9000000\n"));
+    let names = ["into_destination", "as_operand", "as_call_operand"]
+        .map(|it| format!("rustc_mir_build::builder::expr::Builder::{it}"));
+    let chain = names.each_ref().map(|it| format!("{it};{it}")).join(";");
+    let stacks = others.chain([format!("main;{chain};{} 2000000\n", names[0])]);
+    let path = file("marks", &stacks.collect::<String>());
+    for width in [40, 60, 80, 100, 160] {
+        let shown = recursive(&path, width);
+        assert_eq!(shown.len(), names.len(), "{width}: {shown:?}");
+        let mut found = BTreeSet::new();
+        for label in &shown {
+            let detail = output(&["detail", label, &path]);
+            let title = detail.lines().nth(2).unwrap_or_default().to_owned();
+            assert!(names.contains(&title), "{width}: {label}: {detail}");
+            found.insert(title);
+            // Nor is a part of the marks left in the name where they are taken off by hand.
+            let name = label.split(" <").next().unwrap();
+            let name = name.strip_suffix(" (…)").unwrap_or(name);
+            assert!(!name.ends_with(['>', ']', ' ']), "{width}: {label}");
+            assert!(!name.ends_with(" …"), "{width}: {label}");
+        }
+        assert_eq!(found.len(), names.len(), "{width}: {shown:?}");
+    }
+}
+
+/// Of functions declared in these lines, the one that is found for a text.
+fn found(functions: &[(&str, u32, &str)], text: &str) -> Found {
+    let profile = declared(functions);
+    let selection = all(&profile);
+    let ids: Vec<FunctionId> = profile.functions.ids().collect();
+    search::find(&subject(&profile, &selection), &ids, text)
+}
+
+#[test]
+fn a_label_is_accepted_where_less_of_it_is_enough() {
+    let functions = [
+        ("par::step(int)", 3, ""),
+        ("par::step(int)", 9, ""),
+        ("lib::of::<a::Item>", 12, ""),
+        ("lib::of::<b::Item>", 14, ""),
+        ("lib::of::<u8>", 16, ""),
+    ];
+    let whole = declared(&functions);
+    let labels = labels(&whole);
+    assert_eq!(labels[0], "par::step (par.rs:3)");
+    let profile = declared(&functions[..1]);
+    assert_eq!(self::labels(&profile), ["par::step"]);
+    for (number, (function, label)) in functions.iter().zip(&labels).enumerate() {
+        let only = [*function];
+        assert_eq!(
+            found(&only, label),
+            Found::One(FunctionId::new(0)),
+            "{label}"
+        );
+        // Of all of them, it is the same one.
+        let expected = Found::One(FunctionId::new(number));
+        assert_eq!(found(&functions, label), expected, "{label}");
+        let start = label.rsplit_once("::").unwrap().1;
+        let shortened = format!("…{start}");
+        assert_eq!(
+            found(&only, &shortened),
+            Found::One(FunctionId::new(0)),
+            "{shortened}"
+        );
+    }
+    let marked = format!("{} (inferred)", labels[0]);
+    assert_eq!(
+        found(&functions[..1], &marked),
+        Found::One(FunctionId::new(0))
+    );
+    // What is known of the function is not what the label says.
+    for text in [
+        "par::step (par.rs:4)",
+        "par::step [libpar.so]",
+        "lib::of::<u16>",
+    ] {
+        assert!(
+            matches!(found(&functions[..1], text), Found::Nothing(_)),
+            "{text}"
+        );
+    }
+    assert!(matches!(found(&functions, "par::step"), Found::Several(_)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The rules by which functions have owners.
+//! The rules that assign owners to functions.
 
 use rustc_hash::FxHashSet;
 
@@ -185,8 +185,9 @@ impl<'a> Rules<'a> {
         }
         let inside = self.workspaces.iter().filter(|it| is_below(path, it));
         let workspace = inside.max_by_key(|it| it.len())?;
-        // Programs of one package are crates of their own.
-        let of_main = crate_of(&function.name).filter(|it| self.crates.contains(it));
+        // Programs of one package are crates of their own, also where no sample has `main`.
+        let is_program = |it: &&str| self.crates.contains(it) || is_file_of_program(path, it);
+        let of_main = crate_of(&function.name).filter(is_program);
         let name = of_main.unwrap_or_else(|| part_of(path, workspace));
         Some(owner(name, OwnerKind::Project))
     }
@@ -270,6 +271,15 @@ fn part_of<'p>(path: &'p str, workspace: &'p str) -> &'p str {
         Some((directory, _)) if !matches!(directory, "." | "..") => directory,
         _ => last(workspace).unwrap_or(workspace),
     }
+}
+
+/// Whether a source file is where Cargo expects a program with this name: `src/bin/load-test.rs` for `load_test`.
+fn is_file_of_program(path: &str, name: &str) -> bool {
+    ["/src/bin/", "/examples/", "/tests/", "/benches/"]
+        .iter()
+        .filter_map(|it| path.rsplit_once(it))
+        .filter_map(|(_, inside)| inside.split('/').next())
+        .any(|it| it.strip_suffix(".rs").unwrap_or(it).replace('-', "_") == name)
 }
 
 /// `mio` of `mio-1.0.3`.

@@ -1,4 +1,4 @@
-//! Commands to copy, in lines that a shell puts together again.
+//! Commands to copy, in lines that a shell joins again.
 
 use std::io::{self, Write};
 

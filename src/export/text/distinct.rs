@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::excerpt;
 use super::shorten::{
-    ARROW, GAP, MIN_MARKED, display_width, names_of, own_name, shortened, split_remark,
+    ARROW, GAP, MIN_MARKED, display_width, names_of, own_name, shortened, shown_marks, split_marks,
+    split_place,
 };
 
-/// How often texts that look the same are told apart further in.
+/// The number of attempts to distinguish shortened texts that look the same by parts further in.
 const ROUNDS: usize = 16;
 
 /// The texts, each in the columns that there are for it: shortened, and where different names would look the same
@@ -37,7 +38,7 @@ fn fitted_names<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
             break;
         }
         for places in alike {
-            let mut all = places.iter().map(|&place| texts[place].0);
+            let mut all = places.iter().map(|&place| label_of(texts[place].0));
             let first = all.next().unwrap_or_default();
             let shared = all
                 .filter(|text| *text != first)
@@ -64,16 +65,20 @@ fn fitted_names<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
 fn alike(texts: &[(&str, usize)], shown: &[Cow<'_, str>]) -> Vec<Vec<usize>> {
     let mut by_shown: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, text) in shown.iter().enumerate() {
-        let (name, _) = split_remark(text);
-        by_shown.entry(name).or_default().push(place);
+        by_shown.entry(label_of(text)).or_default().push(place);
     }
     let mut alike: Vec<Vec<usize>> = by_shown.into_values().collect();
-    let name = |place: usize| split_remark(texts[place].0).0;
+    let name = |place: usize| label_of(texts[place].0);
     alike.retain(|places| {
         let is_cut = places.iter().any(|&at| shown[at].contains(GAP));
         is_cut && places.iter().any(|&at| name(at) != name(places[0]))
     });
     alike
+}
+
+/// A text without the marks behind it.
+fn label_of(text: &str) -> &str {
+    split_marks(text).0
 }
 
 /// The number of bytes that two texts have in common at their start, up to the start of a character.
@@ -87,17 +92,23 @@ fn common_prefix(one: &str, other: &str) -> usize {
 /// Shortens a text to `room` columns and keeps what stands at `places`, which are in order, and of the function's own
 /// name as much as there is room for.
 fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
-    let (name, remark) = split_remark(text);
-    let left = room.saturating_sub(display_width(remark));
-    let is_in_name = places.last().is_some_and(|&place| place < name.len());
-    if !remark.is_empty() && left >= MIN_MARKED && is_in_name {
-        return Cow::Owned(format!("{}{remark}", around(name, places, left)));
-    }
     if display_width(text) <= room {
         return Cow::Borrowed(text);
     }
-    let own = own_name(name);
-    Cow::Owned(excerpt::of(text, places, own, room))
+    let (label, marks) = split_marks(text);
+    let marks = shown_marks(marks, room);
+    let room = room.saturating_sub(display_width(marks));
+    let (name, place) = split_place(label);
+    let left = room.saturating_sub(display_width(place));
+    let is_in_name = places.last().is_some_and(|&place| place < name.len());
+    let shown = if display_width(label) <= room {
+        label.to_owned()
+    } else if !place.is_empty() && left >= MIN_MARKED && is_in_name {
+        format!("{}{place}", excerpt::of(name, places, own_name(name), left))
+    } else {
+        excerpt::of(label, places, own_name(name), room)
+    };
+    Cow::Owned(shown + marks)
 }
 
 #[cfg(test)]
@@ -124,6 +135,22 @@ mod tests {
             for text in &shown {
                 assert!(display_width(text) <= room, "{text} in {room}");
             }
+        }
+    }
+
+    #[test]
+    fn names_that_differ_in_their_declarations_stay_different_without_room() {
+        let name = |file: &str| format!("parser::expression (src/{file}.rs:12) <cycle 1> [23]");
+        let names = ["additive", "assign", "assignment"].map(name);
+        for room in 8..60 {
+            let texts: Vec<(&str, usize)> = names.iter().map(|name| (&**name, room)).collect();
+            let shown = fitted(&texts);
+            let distinct: BTreeSet<&str> = shown.iter().map(|it| label_of(it)).collect();
+            assert_eq!(distinct.len(), names.len(), "{shown:?}");
+            assert!(
+                shown.iter().all(|text| display_width(text) <= room.max(10)),
+                "{room}: {shown:?}"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! The telling parts of a text that is too long.
+//! The most distinctive parts of a text that is too long.
 
 use std::ops::Range;
 

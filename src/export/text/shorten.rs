@@ -1,12 +1,17 @@
-//! Names in the columns that there are for them.
+//! Names shortened to the available columns.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar;
 
-/// What a name with a remark has at least, or the remark is shortened with it.
+/// The fewest columns that a name keeps beside its marks and its place of declaration. With less room, marks are
+/// left out, and name and place are shortened as one text.
 pub(super) const MIN_MARKED: usize = 6;
+/// What stands for marks where the name would have less with them.
+const MARKS_LEFT_OUT: &str = " (…)";
+/// Where there is less, not even that stands behind a name.
+const MIN_WITH_SIGN: usize = 8;
 /// What stands between a caller and its callee.
 pub(super) const ARROW: &str = " → ";
 /// What a folded chain of calls begins with.
@@ -65,7 +70,7 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
             .flatten();
     }
     // What stands behind the callee says more than the ends of the names.
-    let remark = display_width(split_remark(callee).1);
+    let remark = display_width(behind_name(callee));
     let remark = Some(remark)
         .filter(|remark| room >= remark + 2 * MIN_MARKED)
         .unwrap_or(0);
@@ -78,7 +83,8 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 
 /// `text` in at most `width` columns. Of a name with segments, the ones between the first and the last two
 /// are left out first, then the first one, then arguments, then the last but one, so that the function's own name stays.
-/// Of what is left, and of other texts, the middle is left out. A remark after it, as `(inlined)`, stays whole where the name keeps six columns.
+/// Of what is left, and of other texts, the middle is left out. Marks after it, as `(inlined)`, stay whole where the name
+/// keeps six columns, or ` (…)` stands for them.
 ///
 /// ```
 /// use proftool::export::text::shortened;
@@ -87,6 +93,7 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 /// assert_eq!(shortened("alloc::vec::Vec::push", 10), "…::push");
 /// assert_eq!(shortened("de::from_slice::<alloc::Vec>", 22), "de::from_slice::<…>");
 /// assert_eq!(shortened("alloc::vec::Vec::push (inlined)", 20), "…::push (inlined)");
+/// assert_eq!(shortened("alloc::vec::Vec::push <cycle 2> [171]", 20), "…::Vec::push (…)");
 /// assert_eq!(shortened("alloc::vec::Vec::extend_from_slice", 14), "…exte…om_slice");
 /// assert_eq!(shortened("std::panic::catch_unwind::<main::{closure#0}>", 17), "…::catch_unwind…");
 /// assert_eq!(shortened("parse_expression", 12), "pars…ression");
@@ -96,35 +103,79 @@ pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     if display_width(text) <= width {
         return Cow::Borrowed(text);
     }
-    let (name, remark) = split_remark(text);
-    let room = width.saturating_sub(display_width(remark));
-    if room >= MIN_MARKED && !remark.is_empty() {
-        return Cow::Owned(format!("{}{remark}", shortened_name(name, room)));
+    let (label, marks) = split_marks(text);
+    let marks = shown_marks(marks, width);
+    let width = width.saturating_sub(display_width(marks));
+    let (name, place) = split_place(label);
+    let room = width.saturating_sub(display_width(place));
+    if room >= MIN_MARKED && !place.is_empty() {
+        return Cow::Owned(format!("{}{place}{marks}", shortened_name(name, room)));
     }
-    Cow::Owned(shortened_name(text, width))
+    Cow::Owned(format!("{}{marks}", shortened_name(label, width)))
 }
 
-/// A name, and what stands behind it: `(inlined)`, `(a.c:12)`, `<cycle 1> [3]`, `[3]`, `... (12.00 %)`. Demanglers print no space before
-/// arguments.
-pub(super) fn split_remark(text: &str) -> (&str, &str) {
+/// A label, and the marks behind it, which are no part of it: `(inlined)`, `<cycle 1> [3]`, `[3] (frames missing)`,
+/// `... (12.00 %)`. The place of a declaration, `(a.c:12)`, is part of a label. Demanglers print no space before arguments.
+pub(super) fn split_marks(text: &str) -> (&str, &str) {
     let mut at = text.len();
-    if let Some((before, number)) = text.strip_suffix(']').and_then(|it| it.rsplit_once(" ["))
-        && number.bytes().all(|byte| byte.is_ascii_digit())
-    {
-        at = before.len();
-    }
-    if text[..at].ends_with('>')
-        && let Some(cycle) = text[..at].rfind(" <cycle ")
-    {
-        at = cycle;
-    }
-    if text[..at].ends_with(')')
-        && let Some(remark) = text[..at].rfind(" (")
-    {
-        // `f... (12.00 %)` is a call that is shown elsewhere.
-        at = text[..remark].trim_end_matches('.').len();
+    while let Some(before) = without_mark(&text[..at]) {
+        at = before;
     }
     text.split_at(at)
+}
+
+/// Where the last mark of a text starts.
+fn without_mark(text: &str) -> Option<usize> {
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((before, number)) = text.strip_suffix(']').and_then(|it| it.rsplit_once(" [")) {
+        return is_number(number).then_some(before.len());
+    }
+    if let Some((before, number)) =
+        (text.strip_suffix('>')).and_then(|it| it.rsplit_once(" <cycle "))
+    {
+        return is_number(number).then_some(before.len());
+    }
+    let inside = text.strip_suffix(')')?;
+    // `f (+g (a.c:12))`: g has the same samples.
+    if let Some((before, _)) = inside.split_once(" (+") {
+        return Some(before.len());
+    }
+    let (before, words) = inside.rsplit_once(" (")?;
+    let is_mark = !words.contains(['(', ')']) && place(text).is_none();
+    // `f... (12.00 %)` is a call that is shown elsewhere.
+    is_mark.then(|| before.trim_end_matches('.').len())
+}
+
+/// What stands behind a name: the place of its declaration, and marks.
+fn behind_name(text: &str) -> &str {
+    let (label, _) = split_marks(text);
+    &text[split_place(label).0.len()..]
+}
+
+/// Where the place of a declaration starts behind a name: `(a.c:12)`.
+fn place(label: &str) -> Option<usize> {
+    let (before, place) = label.strip_suffix(')')?.rsplit_once(" (")?;
+    let (_, line) = place.rsplit_once(':')?;
+    let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    is_line.then_some(before.len())
+}
+
+/// A name, and the place of its declaration, which is part of the label.
+pub(super) fn split_place(label: &str) -> (&str, &str) {
+    label.split_at(place(label).unwrap_or(label.len()))
+}
+
+/// The marks of a label as they are shown in `width` columns: whole, or a sign that there are some, or none. Never
+/// parts of them, which would look like parts of the label.
+pub(super) fn shown_marks(marks: &str, width: usize) -> &str {
+    let room = width.saturating_sub(display_width(marks));
+    if room >= MIN_MARKED || marks.is_empty() {
+        marks
+    } else if width >= MIN_WITH_SIGN {
+        MARKS_LEFT_OUT
+    } else {
+        ""
+    }
 }
 
 fn shortened_name(text: &str, width: usize) -> String {
@@ -226,7 +277,7 @@ pub(super) fn own_name(name: &str) -> Range<usize> {
     let start = name.len() - last.len();
     let is_plain = !last.starts_with(['<', '{', '(']) && !last.starts_with("operator");
     let end = last.find(['<', '(']).filter(|_| is_plain);
-    let own = end.map_or(last, |end| last[..end].trim_end_matches(':'));
+    let own = end.map_or(last, |end| last[..end].trim_end_matches([':', ' ']));
     start..start + own.len()
 }
 

@@ -1,4 +1,4 @@
-//! Labels that tell functions of one name apart: the one place where they are made.
+//! Labels that distinguish functions of one name. They are made here and nowhere else.
 //!
 //! A function is called by its name. Where several share it, what is known of each stands behind the
 //! name; the first of these that no other function of the name has:
@@ -23,10 +23,11 @@
 //!
 //! # Among which functions
 //!
-//! Labels are those of a profile, never of a page: a filter, a limit or another view of the recording
-//! does not change what a function is called. As views differ in how much of the code they read, the
-//! functions on stacks are labelled first and by themselves. Functions that only the code has come
-//! after them: where a sampled function has the name already, they are the ones that get more than it.
+//! Labels are those of a profile, never of a page: a filter, a limit or another view of the
+//! recording does not change what a function is called. As views differ in how much of the code
+//! they read, the functions on stacks are labelled first and by themselves. Functions that are only
+//! in the code come after them: if a sampled function already has the name, the others get a longer
+//! label.
 
 mod form;
 
@@ -60,10 +61,24 @@ impl DistinctNames {
 }
 
 impl Profile {
-    /// What a function is called so that no other function of the profile is called the same.
+    /// The name of a function that no other function of the profile has.
     pub fn distinct_name(&self, function: FunctionId) -> &str {
         let label = self.distinct_names.of(function);
         label.unwrap_or(&self.functions[function].name)
+    }
+
+    /// What a function with this name can be called where others share the name: the name with what is known of the
+    /// function behind it. In another recording of the program, or in a part of this one, such a text may be its label.
+    pub fn possible_labels(
+        &self,
+        function: FunctionId,
+        name: &str,
+    ) -> impl Iterator<Item = String> {
+        FORMS.into_iter().flat_map(move |form| {
+            let most = form.parts(self, function).min(MOST_PARTS);
+            let parts = (1..=most).chain([usize::MAX]);
+            parts.filter_map(move |parts| form.label(self, name, function, parts))
+        })
     }
 
     /// Finds the distinct names. [`Builder::finish`](super::Builder::finish) does; call it again after adding

@@ -1,4 +1,4 @@
-//! The lines of one entry, before anybody thinks of columns.
+//! The lines of one entry, independent of columns.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ pub(super) const LEAST: &str = "≥";
 /// How many members of a cycle it names then.
 const MEMBERS: usize = 20;
 
-/// What a line has to do with the entry that it is in.
+/// The relation of a line to the entry that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// It calls the entry.
@@ -32,7 +32,7 @@ pub enum Relation {
     Callee,
 }
 
-/// Who a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// A function or a cycle.
@@ -41,16 +41,16 @@ pub enum Who {
     Spontaneous,
     /// No caller that is known: where stacks are not whole.
     Unknown,
-    /// So many that are not named.
+    /// This number of others, without names.
     More(usize),
 }
 
 /// A line of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What it has to do with the entry.
+    /// Its relation to the entry.
     pub relation: Relation,
-    /// Who it is about.
+    /// Its subject.
     pub who: Who,
     /// The weight of all samples that the line is about.
     pub total: Option<f64>,
@@ -62,11 +62,11 @@ pub struct Line {
     pub samples: Option<u64>,
     /// The numbers of calls, as gprof has them: `2/3`, `5+1`.
     pub called: Option<String>,
-    /// Where an arc is known from.
+    /// The evidence for an arc.
     pub origin: Option<Origin>,
     /// The same as text.
     pub evidence: Option<&'static str>,
-    /// Whether most of the weight was put into stacks which lacked it.
+    /// Whether most of the weight rests on restored frames.
     pub is_inferred: bool,
 }
 
@@ -105,6 +105,12 @@ fn at_least(is_least: bool, calls: &dyn std::fmt::Display) -> String {
     format!("{mark}{calls}")
 }
 
+/// Calls of a cycle or of a member: `outside+inside`, the unknown callers counted as outside.
+fn outside_and_inside(outside: u64, unknown: u64, inside: u64, is_least: bool) -> String {
+    let outside = outside.saturating_add(unknown);
+    at_least(is_least, &format!("{outside}+{inside}"))
+}
+
 impl GraphView<'_> {
     /// The lines of an entry, from the first caller to the last callee.
     pub fn lines(&self, entry: Entry) -> Vec<Line> {
@@ -136,19 +142,10 @@ impl GraphView<'_> {
         self.add(&mut lines, Relation::Caller, callers);
         let entry = Entry::Function(function);
         lines.push(Line {
-            relation: Relation::Primary,
-            who: Who::Entry(entry),
-            total: Some(self.summary.total(entry)),
-            at_most: self.at_most(entry),
-            portion: Some(self.summary.portion(entry)),
-            samples: self
-                .summary
-                .has_stacks()
-                .then_some(self.summary.weights.samples[function]),
+            samples: self.samples(function),
             called: self.called(function),
-            origin: None,
-            evidence: None,
             is_inferred: self.is_inferred(function),
+            ..self.line_of(entry, Relation::Primary)
         });
         self.add(&mut lines, Relation::Callee, callees);
         lines
@@ -198,22 +195,14 @@ impl GraphView<'_> {
         let entry = Entry::Cycle(cycle);
         let called = self.summary.calls.as_ref().map(|calls| {
             let calls = &calls.cycles[cycle];
-            let outside = calls.outside.saturating_add(calls.unknown);
-            at_least(calls.is_least, &format!("{outside}+{}", calls.inside))
+            outside_and_inside(calls.outside, calls.unknown, calls.inside, calls.is_least)
         });
         lines.push(Line {
-            relation: Relation::Primary,
-            who: Who::Entry(entry),
-            total: Some(self.summary.total(entry)),
-            at_most: self.at_most(entry),
-            portion: Some(self.summary.portion(entry)),
-            // A stack comes into a cycle once; where cycles were cut it may come again.
+            // A stack enters a cycle once; where cycles were cut, it may enter again.
             samples: (self.summary.has_stacks() && self.summary.cycles.cut().is_empty())
                 .then_some(began + entered),
             called,
-            origin: None,
-            evidence: None,
-            is_inferred: false,
+            ..self.line_of(entry, Relation::Primary)
         });
         self.add_members(&mut lines, members);
         self.add(&mut lines, Relation::Callee, callees);
@@ -237,28 +226,40 @@ impl GraphView<'_> {
             let entry = Entry::Function(member);
             let called = self.summary.calls.as_ref().map(|calls| {
                 let calls = &calls.functions[member];
-                let outside = calls.outside.saturating_add(calls.unknown);
-                at_least(calls.is_least, &format!("{outside}+{}", calls.inside))
+                outside_and_inside(calls.outside, calls.unknown, calls.inside, calls.is_least)
             });
             lines.push(Line {
-                relation: Relation::Member,
-                who: Who::Entry(entry),
-                total: Some(self.summary.total(entry)),
-                at_most: self.at_most(entry),
-                portion: Some(self.summary.portion(entry)),
-                samples: self
-                    .summary
-                    .has_stacks()
-                    .then_some(self.summary.weights.samples[member]),
+                samples: self.samples(member),
                 called,
-                origin: None,
-                evidence: None,
                 is_inferred: self.is_inferred(member),
+                ..self.line_of(entry, Relation::Member)
             });
         }
         if members.len() > shown {
             lines.push(Line::more(Relation::Member, members.len() - shown));
         }
+    }
+
+    /// The line of a function or a cycle itself, without what differs between the two.
+    fn line_of(&self, entry: Entry, relation: Relation) -> Line {
+        Line {
+            relation,
+            who: Who::Entry(entry),
+            total: Some(self.summary.total(entry)),
+            at_most: self.at_most(entry),
+            portion: Some(self.summary.portion(entry)),
+            samples: None,
+            called: None,
+            origin: None,
+            evidence: None,
+            is_inferred: false,
+        }
+    }
+
+    /// The number of samples with a function on the stack; `None` without stacks.
+    fn samples(&self, function: FunctionId) -> Option<u64> {
+        let samples = self.summary.weights.samples[function];
+        self.summary.has_stacks().then_some(samples)
     }
 
     fn spontaneous(&self, root: Portion, samples: u64) -> Line {

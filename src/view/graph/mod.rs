@@ -1,5 +1,5 @@
-//! gprof's listing: each function with those that called it and those that it called, and what of
-//! its weight is on whose account.
+//! gprof's listing: each function with its callers and callees, and how its weight is shared among
+//! them.
 //!
 //! ```text
 //!   index  total %     self  children  samples  function
@@ -41,7 +41,7 @@ pub use self::table::EntryRows;
 /// What is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// At most so many entries; `None` for all.
+    /// The maximum number of entries; `None` for all.
     pub limit: Option<usize>,
     /// Only entries with at least this share of the weight, in percent.
     pub min: f64,
