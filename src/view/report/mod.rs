@@ -1,6 +1,6 @@
-//! The report: what someone wants to know first.
+//! The report, which answers the first questions about a recording.
 //!
-//! Where the time goes, whether that can be trusted, and what to ask next.
+//! Where the time goes, how reliable that is, and what to ask next.
 
 mod page;
 mod screen;
@@ -193,10 +193,12 @@ impl Report {
             .functions
             .iter()
             .map(|(row, _)| (row.function, &*row.name));
-        label::with_identities(self.figures(subject), subject, rows)
+        let figures = self.figures(subject).without(&[range::KEY]);
+        label::with_identities(figures, subject, rows)
     }
 
-    /// The functions by self weight with all their figures.
+    /// The functions by self weight with all their figures, and with what totals are at most for
+    /// people.
     fn figures(&self, subject: &Subject) -> Table {
         let mut columns = Vec::from(flat::figure_columns(self.known()));
         columns.extend([
@@ -216,6 +218,6 @@ impl Report {
             ]);
             table.rows.push(cells);
         }
-        table.without(&[range::KEY])
+        table
     }
 }

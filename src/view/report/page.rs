@@ -88,7 +88,9 @@ impl Report {
                 table.rows.retain(|_| is_kernel.next() != Some(true));
             }
             table.rows.truncate(rows);
-            let legend = range::legend(subject.profile.rows, range::cells(&table));
+            let by_self = self.self_table(subject);
+            let ranges = range::cells(&table).chain(range::cells(&by_self));
+            let legend = range::legend(subject.profile.rows, ranges);
             blocks.push(Block::Table(table));
             blocks.extend(self.folded_legend(rows));
             blocks.extend(legend);
@@ -166,7 +168,7 @@ impl Report {
     }
 
     /// The functions by self weight, with the columns that fit best on a page.
-    fn self_table(&self, subject: &Subject) -> Table {
+    pub(super) fn self_table(&self, subject: &Subject) -> Table {
         let mut table = self.figures(subject);
         let place = table.columns.iter().position(|column| column.key == "line");
         for ((_, line), row) in self.functions.iter().zip(&mut table.rows) {
@@ -188,7 +190,7 @@ impl Report {
         if self.known() == Some(Total::Unknown) {
             left_out.push("total_percent");
         }
-        table.without(&left_out)
+        range::if_filled(table.without(&left_out))
     }
 
     /// What is behind the numbers of folded functions, where there are any.

@@ -83,15 +83,14 @@ impl Report {
                 .clamp(shortest, longest);
             let lines = HotLines::new(subject, hot, &self.charged.owners, lines);
             let table = lines.table(subject);
-            let legend = range::short_legend(range::cells(&table));
+            let by_self = self.self_table(subject);
+            let ranges = range::cells(&table).chain(range::cells(&by_self));
+            let legend = range::short_legend(ranges);
             let heading = Block::Heading(hot_heading(&lines, what));
             (vec![Block::Space, heading, Block::Table(table)], legend)
         });
-        if let Some((blocks, legend)) = &hot {
-            let legend = legend
-                .as_ref()
-                .map_or(0, |legend| height(std::slice::from_ref(legend)));
-            left = left.saturating_sub(height(blocks) + legend);
+        if let Some((blocks, _)) = &hot {
+            left = left.saturating_sub(height(blocks));
         }
         let mut totals = self.totals(subject, what, usize::MAX);
         let around = height(&totals).saturating_sub(self.by_total.rows.len());
@@ -101,7 +100,9 @@ impl Report {
         } else {
             // The paths show the largest totals.
             totals.clear();
-            rows += left;
+            let legend = hot.iter().filter_map(|(_, legend)| legend.as_ref());
+            let legend: usize = legend.map(|it| height(std::slice::from_ref(it))).sum();
+            rows += left.saturating_sub(legend);
         }
         let mut blocks = vec![Block::Space];
         blocks.extend(if self.waits.is_empty() {
@@ -200,8 +201,13 @@ fn height(blocks: &[Block]) -> usize {
             let lengths = caveats.iter().map(|it| it.to_string().chars().count() + 2);
             (30 + lengths.sum::<usize>()).div_ceil(WIDTH)
         }
-        // An empty line and a heading stand above them.
-        Block::Next(questions) => questions.len() + 2,
+        // An empty line and a heading stand above them. The longest commands have a line of their own.
+        Block::Next(questions) => {
+            let is_long =
+                |it: &&Question| matches!(it, Question::AroundHottest(_) | Question::FlameGraph);
+            questions.len() + questions.iter().filter(is_long).count() + 2
+        }
+        Block::StackGap(_) => 2,
         _ => 1,
     };
     blocks.iter().map(of).sum()

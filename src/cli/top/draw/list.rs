@@ -196,8 +196,8 @@ fn guide(branch: &Branch) -> String {
     guide
 }
 
-/// The width of each column; 0 for one that is left out. Figures have a width that does not depend on
-/// what they are as a rule, so that nothing jumps when they change.
+/// The width of each column; 0 for one that is left out. Columns of figures have a fixed width as a
+/// rule, so that nothing jumps when figures change.
 fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
@@ -228,6 +228,10 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
         // The share says the same as the largest total or the weight.
         if let Some(at) = columns.iter().position(|column| column.key == key) {
             widths[at] = 0;
+            // A total would look exact without what it is at most.
+            if let (Role::Bound, Some(total)) = (columns[at].role, at.checked_sub(1)) {
+                widths[total] = 0;
+            }
         }
     }
     let names: Vec<usize> = (0..columns.len())
@@ -242,7 +246,25 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{display_width, shortened_call};
+    use super::{Column, Role, Unit, display_width, shortened_call, widths};
+
+    #[test]
+    fn a_total_is_not_shown_without_what_it_is_at_most() {
+        let columns = [
+            Column::new("self_percent", "self %", Role::Heat),
+            Column::new("total_percent", "total %", Role::Figure),
+            Column::new("total_max_percent", "at most %", Role::Bound),
+            Column::new("name", "function", Role::Name),
+        ];
+        let shown = |width| widths(&columns, &[], &Unit::Nanoseconds, width);
+        assert!(shown(100).iter().all(|&width| width > 0));
+        for width in 0..100 {
+            let [_, total, most, _] = shown(width)[..] else {
+                panic!("other columns");
+            };
+            assert_eq!(total > 0, most > 0, "at {width} columns");
+        }
+    }
 
     #[test]
     fn both_names_of_a_call_stay_visible() {
