@@ -1,9 +1,9 @@
-//! Reads recordings of Linux programs, gives every address its function, and says where the time
-//! goes: the library behind the command `proftool`.
+//! Reads recordings of Linux programs, resolves every address to its function, and computes where
+//! the time goes: the library behind the command `proftool`.
 //!
 //! A sample counts once in a function's total, however often the function is on its stack. So no
-//! total exceeds 100 %, also in recursive programs. What could not be known is counted in
-//! [`base::Caveats`], which every profile carries.
+//! total exceeds 100 %, even in recursive programs. Everything unknown (lost samples, truncated
+//! stacks, missing symbols) is counted in [`base::Caveats`], which every profile has.
 //!
 //! # The hottest functions of a recording
 //!
@@ -50,8 +50,8 @@
 //!
 //! # Features
 //!
-//! All are on by default. `default-features = false` leaves what reads recordings, perf scripts, folded
-//! stacks and gmon.out, and what computes answers.
+//! All are on by default. With `default-features = false`, the library reads recordings, perf
+//! scripts, folded stacks and gmon.out, and computes answers.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -62,14 +62,14 @@
 //! | `record` | [`sampler`], [`patch`] and [`input::live`] |
 //! | `xz` | the symbols that Fedora packs into stripped programs (`.gnu_debugdata`) |
 //!
-//! What a file needs and the build lacks is reported: formats as
-//! [`Reason::NotBuiltIn`](input::Reason::NotBuiltIn), symbols as a caveat of the profile.
+//! A file may need a feature that the build lacks. That is reported: for formats as
+//! [`Reason::NotBuiltIn`](input::Reason::NotBuiltIn), for symbols as a caveat of the profile.
 //!
 //! # Conventions
 //!
 //! Values are in the event's own unit: nanoseconds for clocks and off-CPU time, else occurrences.
-//! Nothing here prints, and nothing but [`sampler`] starts a program. How the code is laid out, and
-//! why, is in `src/ARCHITECTURE.md`.
+//! Nothing here prints, and nothing but [`sampler`] starts a program. `src/ARCHITECTURE.md`
+//! describes how the code is laid out, and why.
 
 #[doc = include_str!("ARCHITECTURE.md")]
 mod architecture {}

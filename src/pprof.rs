@@ -1,4 +1,4 @@
-//! The pprof format, both directions: the messages of `profile.proto`, compressed with gzip.
+//! The pprof format, in both directions: the messages of `profile.proto`, compressed with gzip.
 //!
 //! ```text
 //!   Profile ─┬─ sample_type    what the values of a sample are: samples/count, cpu/nanoseconds

@@ -1,4 +1,4 @@
-//! On whose account the weight goes: what every model of time through calls answers with.
+//! How weight is shared among callers: the result of every model of time through calls.
 //!
 //! ```text
 //!   column     of a function, or of a cycle as a whole      of an arc caller ─▶ callee
@@ -16,10 +16,10 @@
 //! - what the arcs into a group and its root have adds up to the group's self and children;
 //! - what the members of a cycle have adds up to what the cycle has.
 //!
-//! A member's children are what arrives from callees outside of its cycle; an arc between members
-//! has no weight of its own, but in Fonseca's model.
+//! A member's children are what arrives from callees outside of its cycle; arcs between members
+//! have a weight of their own in Fonseca's model only.
 //!
-//! Weights are `f64` in the event's unit: models divide.
+//! Weights are `f64` in the event's unit, because models divide.
 
 use std::cmp::Reverse;
 use std::ops::{Add, AddAssign, Mul};
@@ -82,12 +82,13 @@ impl Mul<f64> for Portion {
 pub struct CycleWeight {
     /// What its members have together.
     pub portion: Portion,
-    /// What of it no caller accounts for. It can be more than its members have as roots: where
-    /// nothing says over which member the cycle was entered, it is the cycle's alone.
+    /// The part that no caller accounts for. It can be more than its members have as roots: where
+    /// it is not known through which member the cycle was entered, the part belongs to the cycle
+    /// alone.
     pub root: Portion,
 }
 
-/// What a model of time says: see the [module's page](self).
+/// The result of a model: see the [module's page](self).
 #[derive(Clone, Debug, Default)]
 pub struct Attribution {
     /// By function: its own weight, and what came from its callees (of a member of a cycle: from
@@ -102,7 +103,7 @@ pub struct Attribution {
     /// By cycle.
     pub cycles: IdVec<CycleId, CycleWeight>,
     /// By arc: what of its callee (of the whole cycle of its callee, if it is in one) the caller
-    /// accounts for. `None` where a function calls itself, and, but in Fonseca's model, inside of
+    /// accounts for. `None` where a function calls itself and, except in Fonseca's model, inside
     /// cycles.
     pub arcs: IdVec<ArcId, Option<Portion>>,
     /// The largest standard error of a total, where [Fonseca's model](super::fonseca) followed only
@@ -111,7 +112,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// The total of a function: the model's own, and where it has none self and children.
+    /// The total of a function: the model's own if it has one, else self plus children.
     pub fn total(&self, function: FunctionId) -> f64 {
         match &self.totals {
             Some(totals) => totals[function],
@@ -119,7 +120,7 @@ impl Attribution {
         }
     }
 
-    /// What the whole group of a function has: that of its cycle, or its own.
+    /// The weight of a function's group: of its cycle as a whole, or of the function alone.
     pub fn of_group(&self, cycles: &Cycles, function: FunctionId) -> Portion {
         match cycles.of()[function] {
             Some(cycle) => self.cycles[cycle].portion,
@@ -128,8 +129,8 @@ impl Attribution {
     }
 }
 
-/// The cycles in the order in which people count them, from 1: by decreasing total, then by the
-/// name of the member that is first by name. `ranks` are
+/// The cycles in the order of the numbers that views give them, from 1: by decreasing total, then
+/// by the alphabetically first name of a member. `ranks` are
 /// [`name_ranks`](super::inclusive::name_ranks).
 pub fn cycle_order(
     attribution: &Attribution,

@@ -5,17 +5,19 @@
 //!                call ─  2 ─▶ error ─ 1 ─▶ eval             error ─▶ eval (1) and call ─▶ eval (85)
 //! ```
 //!
-//! Wanted are the arcs of the least weight together, and of those the fewest, so that no arc is left
-//! between members that would lead back (a minimum feedback arc set). It is the same as to put the
-//! members in a row in which the arcs that lead backwards weigh least.
+//! It looks for the arcs with the least total weight, and among such sets for the smallest, whose
+//! removal leaves no way back between members (a minimum feedback arc set). That is the same as to
+//! order the members so that the arcs leading backwards weigh least.
 //!
-//! - Up to [`EXACT`] members the best row is found, by dynamic programming over the sets of members
-//!   that a row can begin with (E. Lawler, "A comment on minimum feedback arc sets", 1964).
-//! - Beyond, where no fast way is known or likely (R. Karp, "Reducibility among combinatorial
-//!   problems", 1972), the row is built from both ends, sources to the front and sinks to the back,
-//!   else the member whose outgoing weight exceeds its incoming weight most (P. Eades, X. Lin, W. Smyth, "A fast and effective
-//!   heuristic for the feedback arc set problem", 1993, with weights for degrees). Then each member in turn moves to where it
-//!   is best among its neighbours, for as long as that helps, and within a limit of steps.
+//! - Up to [`EXACT`] members the best order is found, by dynamic programming over the sets of
+//!   members that an order can begin with (E. Lawler, "A comment on minimum feedback arc sets",
+//!   1964).
+//! - For larger cycles no fast method is known or likely (R. Karp, "Reducibility among
+//!   combinatorial problems", 1972). So the order is built from both ends, sources to the front and
+//!   sinks to the back, else the member whose outgoing weight exceeds its incoming weight most (P.
+//!   Eades, X. Lin, W. Smyth, "A fast and effective heuristic for the feedback arc set problem",
+//!   1993, with weights for degrees). Then each member in turn moves to its best place, as long as
+//!   that helps and within a limit of steps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,7 +40,7 @@ pub struct Breaking {
     /// The sum of their weights, which is the least. A sample with several of these arcs is in it
     /// several times: [`passing`] counts it once.
     pub weight: u128,
-    /// Whether nothing lighter does: the cycle is no larger than what was asked for exactly.
+    /// Whether no lighter set breaks the cycle: the cycle was small enough for the exact search.
     pub is_best: bool,
 }
 
@@ -57,9 +59,9 @@ struct Inside {
 }
 
 /// The lightest arcs, by `weight`, without which no members of the cycle reach each other both
-/// ways. Arcs for which `weight` gives `None` are as if they were not there: those without which
-/// the cycles were found. The best answer is looked for in cycles of up to `exact` members, at most
-/// [`EXACT`]: each member more doubles the time.
+/// ways. Arcs for which `weight` returns `None` are ignored: those that were left out when the
+/// cycles were found. In cycles of up to `exact` members, at most [`EXACT`], the best answer is
+/// found; each further member doubles the time.
 pub fn lightest(
     graph: &CallGraph,
     cycles: &Cycles,

@@ -6,9 +6,10 @@
 //!                                        line 9 of main and from line 7 of B
 //! ```
 //!
-//! A sample counts once for a line and the function at the other end, with all that is further in,
-//! however often the call is on its stack. It can count for two lines of one pair where it recurses:
-//! so the lines of a pair together have at least the weight of its arc, and none has more.
+//! A sample counts once for a line and the function at the other end, including what is further in,
+//! however often the call is on its stack. It can count for two lines of one pair where it
+//! recurses: so the lines of a pair together have at least the weight of its arc, and none has
+//! more.
 
 use rustc_hash::FxHashMap;
 
@@ -38,7 +39,7 @@ pub struct CallSites {
 }
 
 /// The function's calls by line; `None` where the profile does not have the lines of calls.
-/// Linear in places and rows, but for sorting what it finds.
+/// Linear in places and rows, apart from sorting what it finds.
 pub fn of(profile: &Profile, selection: &Selection, function: FunctionId) -> Option<CallSites> {
     let places = profile.places.as_ref()?;
     let weights = PlaceWeights::of(places, selection);

@@ -1,13 +1,14 @@
-//! How often each function was called, and what its weight is divided by to get that of one call.
+//! How often each function was called, and the numbers by which its weights are divided to get time
+//! per call.
 //!
 //! ```text
 //!   calls   main ─ 1 ─▶ fib ─ 29 ─▶ fib       self of a call    self ÷ 30
 //!                                             total of a call   total ÷ 1: inner calls are in it
 //! ```
 //!
-//! In a cycle a call may be inside of another one of the same function, which nobody has counted:
-//! there the total of a call is not known. Nor is what one call of a function takes that is inlined
-//! somewhere: that code runs without being called.
+//! In a cycle, a call may be made inside another call of the same function, and such calls are not
+//! counted: so the total per call is not known there. Neither is the time per call of a function
+//! that is inlined somewhere, as that code runs without being called.
 
 use crate::base::IdVec;
 use crate::callgraph::{CallArc, CallGraph, Calls, Cycles};
@@ -22,8 +23,7 @@ pub struct Called {
     pub recursive: Option<u64>,
     /// Whether there may have been more.
     pub is_least: bool,
-    /// By how many calls its self weight is divided; `None` where that is not known, and where there
-    /// was none.
+    /// The number of calls by which its self weight is divided; `None` where it is not known, or 0.
     pub self_divisor: Option<u64>,
     /// The same for its total.
     pub total_divisor: Option<u64>,

@@ -1,5 +1,5 @@
-//! The calls that code contains, in one value: the call graph, its cycles, and what samples showed
-//! of it.
+//! The calls in code, in one value: the call graph, its cycles, and the part of it that samples
+//! showed.
 
 use super::coverage::Coverage;
 use super::inclusive::{self, FunctionWeights};
@@ -45,7 +45,7 @@ pub struct Summary {
 
 impl Summary {
     /// Computes all figures. A selection without samples gives the static graph alone. Linear in
-    /// rows, paths, functions and arcs, but for sorting.
+    /// rows, paths, functions and arcs, apart from sorting.
     ///
     /// ```
     /// use proftool::analysis::code::{Options, Summary};

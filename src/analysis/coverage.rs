@@ -1,8 +1,7 @@
 //! How much of the code's call graph samples touched.
 //!
-//! What could have been touched is what can be reached, by arcs that the code contains or that
-//! samples showed, from where the run came in: functions that stood outermost on a stack or were
-//! called from other modules.
+//! The base is what can be reached, by arcs in the code or in samples, from where the run entered
+//! the modules: functions that were outermost on a stack or were called from other modules.
 
 use super::inclusive;
 use crate::base::IdVec;
@@ -20,13 +19,13 @@ pub struct Coverage {
     pub arcs: u64,
     /// Those of them that samples show.
     pub touched_arcs: u64,
-    /// Arcs that samples show and the code does not: calls through pointers, and stacks that
-    /// are not what they seem.
+    /// Arcs that samples show and the code does not: calls through pointers, and misleading stacks.
     pub only_observed: u64,
 }
 
 impl Coverage {
-    /// Of the functions that are `within`; the others count where they call these.
+    /// Computes the coverage of the functions that are `within`; others count only where they call
+    /// these.
     pub fn of(
         profile: &Profile,
         selection: &Selection,

@@ -25,12 +25,12 @@ pub struct Summary {
     pub graph: graph::Summary,
     /// How deep recursion goes, in cycles and in functions that call themselves.
     pub depths: Depths,
-    /// What Fonseca's rule makes of the members; nothing where there are no cycles.
+    /// The totals of the members by Fonseca's rule; empty if there are no cycles.
     pub estimate: Estimate,
     /// For each cycle, arcs whose removal breaks it.
     pub breaking: IdVec<CycleId, Breaking>,
-    /// For each cycle, what has at least one of these arcs: the weight of the samples, each once;
-    /// without stacks the sum of the calls.
+    /// For each cycle, the weight of the samples with at least one of these arcs, each counted
+    /// once; without stacks, the sum of the calls.
     pub broken_weight: IdVec<CycleId, u64>,
     /// The functions that call themselves, in order of id. Among them are those outside of cycles
     /// that [recurse through missing frames](Summary::recurses_across_gap).
@@ -38,7 +38,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Computes all figures. Linear in rows, paths, functions and arcs, but for sorting, for
+    /// Computes all figures. Linear in rows, paths, functions and arcs, apart from sorting, for
     /// [Fonseca's model](super::fonseca::estimate), and for [what breaks a cycle](breaking).
     ///
     /// ```
@@ -83,7 +83,7 @@ impl Summary {
         }
     }
 
-    /// What an arc counts: the weight of its samples; where there are no stacks its calls.
+    /// The weight of an arc: that of its samples; where there are no stacks, its calls.
     pub fn weight(&self, arc: ArcId) -> u64 {
         weight(&self.graph, &self.graph.graph.arcs()[arc])
     }
@@ -95,7 +95,7 @@ impl Summary {
         itself.is_some_and(|id| graph.arcs()[id].is_gap())
     }
 
-    /// The samples whose stacks are cut inside of a cycle: who entered it is not known for these.
+    /// The samples whose stacks are cut inside a cycle, so that it is not known who entered it.
     pub fn cut_inside(&self, cycle: CycleId) -> Cut {
         let mut all = Cut::default();
         for &member in &self.graph.cycles.members()[cycle] {
@@ -106,13 +106,13 @@ impl Summary {
         all
     }
 
-    /// The samples of whose stacks this function is the outermost that is known.
+    /// The samples with this function as the outermost known one.
     pub fn cut_in(&self, function: FunctionId) -> Cut {
         self.graph.hidden.cut_at[function]
     }
 
-    /// The arcs from outside into a cycle, the heaviest first. What comes from a mark was not called
-    /// by anything that is known.
+    /// The arcs from outside into a cycle, the heaviest first. Arcs from a mark have no known
+    /// caller.
     pub fn entries(&self, cycle: CycleId) -> Vec<ArcId> {
         self.sorted(self.arcs_to(cycle).filter(|&id| !self.is_inside(id)))
     }

@@ -1,7 +1,7 @@
-//! What gprof's assumption costs, where stacks and counts are both there.
+//! The error of gprof's assumption, where there are both stacks and counts.
 //!
-//! gprof takes every call of a function to last as long as any other. With stacks that can be held
-//! against what was measured:
+//! gprof assumes that all calls of a function take the same time. With stacks, this can be compared
+//! with the measurement:
 //!
 //! ```text
 //!               calls   share by calls   measured   error
@@ -9,8 +9,8 @@
 //!   b ─▶ sort       1              10 %       95 %   - 85 %    one long one; 85 % are misattributed
 //! ```
 //!
-//! *One step* applies the assumption once, to measured time: what is wrong with it is wrong with
-//! the assumption here. The propagated figure has the errors of all callees in it too.
+//! *One step* applies the assumption once, to measured time, so its error is that of the assumption
+//! at this arc. The propagated figure also contains the errors of all callees.
 //!
 //! A share that samples measure is itself uncertain. Of n samples in a callee a part p came from
 //! one caller with a standard error of √(p (1 - p) / n): see [`sampling_error`](super::sampling_error).
@@ -24,17 +24,17 @@ use crate::base::{IdVec, Sampling};
 use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles, GroupId};
 use crate::profile::{Counts, FunctionId, Links, PathId, Profile, Selection, Step};
 
-/// How many standard errors a share by calls may be off before it is held for wrong.
+/// The number of standard errors by which a share by calls may be off before it counts as wrong.
 pub const SIGNIFICANT: f64 = 3.0;
 
-/// What is wrong with one arc from group to group.
+/// The error of one arc between two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArcError {
     /// The weight that came over it, measured.
     pub measured: f64,
     /// The callee's measured weight times the arc's part of the calls.
     pub one_step: f64,
-    /// What propagation gives it.
+    /// The weight that propagation gives it.
     pub propagated: f64,
     /// Its part of the callee's calls, 0 to 1.
     pub share_by_calls: f64,
@@ -63,11 +63,11 @@ impl ArcError {
     }
 }
 
-/// What is wrong with a function or cycle: weight on the account of the wrong caller.
+/// The error of a function or cycle: weight charged to the wrong caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GroupError {
-    /// The misattributed weight: half the sum of the arcs' errors by one step, as each is missing
-    /// elsewhere.
+    /// The misattributed weight: half the sum of the arcs' one-step errors, as each is missing at
+    /// another arc.
     pub misattributed: f64,
     /// The measured total.
     pub total: f64,
@@ -93,7 +93,7 @@ pub struct Errors {
     pub functions: IdVec<FunctionId, GroupError>,
     /// By cycle.
     pub cycles: IdVec<CycleId, GroupError>,
-    /// By function: propagated less measured total; `None` for members of cycles, for which gprof
+    /// By function: propagated minus measured total; `None` for members of cycles, for which gprof
     /// has no total.
     pub totals: IdVec<FunctionId, Option<f64>>,
     /// All groups together.
@@ -128,7 +128,7 @@ impl Errors {
     }
 }
 
-/// What is held against what, of one profile.
+/// The inputs of the comparison, all of one profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'a> {
     /// The profile.
@@ -139,7 +139,7 @@ pub struct Comparison<'a> {
     pub graph: &'a CallGraph,
     /// Its cycles.
     pub cycles: &'a Cycles,
-    /// What was propagated along.
+    /// The flow along which was propagated.
     pub flow: &'a Flow,
     /// What stacks show.
     pub measured: &'a Attribution,

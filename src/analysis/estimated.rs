@@ -1,8 +1,8 @@
 //! Totals where no stacks were recorded and calls were counted: gprof's estimate.
 //!
-//! gprof has no totals for members of cycles: what it gives a member is its own weight and that of
-//! callees outside. Here members have totals from [Fonseca's rule](super::fonseca), which carries on
-//! inside of cycles from where they are entered:
+//! gprof has no totals for members of cycles: it gives a member its own weight and that of callees
+//! outside the cycle. Here members have totals from [Fonseca's rule](super::fonseca), which
+//! propagates inside cycles from their entries:
 //!
 //! ```text
 //!   main ─ 1 call ─▶ a ⇄ b ─▶ leaf         own  gprof  here
@@ -42,9 +42,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// What of its callee's total came over an arc; `None` where a function calls itself. What the
-    /// callers of a function are given this way adds up to its total, but for what no caller is
-    /// known for.
+    /// What of its callee's total came over an arc; `None` where a function calls itself. The parts
+    /// of a function's callers add up to its total, except for the part without a known caller.
     pub fn over(&self, arc: ArcId) -> Option<Portion> {
         let ends = &self.graph.arcs()[arc];
         if !self.cycles.is_within(ends) {

@@ -1,4 +1,5 @@
-//! The weights of all functions, in one value: what was seen, and how much more totals may be.
+//! The weights of all functions, in one value: the measured ones, and by how much totals may exceed
+//! them.
 
 use super::called::{self, Called};
 use super::cut::{self, Hidden};
@@ -11,7 +12,7 @@ use crate::profile::{FunctionId, Profile, Selection};
 pub struct Summary {
     /// The weights of the functions.
     pub weights: FunctionWeights,
-    /// What of totals is hidden by stacks that were cut.
+    /// The parts of totals that cut stacks hide.
     pub hidden: Hidden,
     /// The calls of functions, where calls were counted.
     pub calls: Option<IdVec<FunctionId, Called>>,

@@ -1,4 +1,4 @@
-//! How much came over each arc: what models divide a callee's weight by.
+//! How much came over each arc: the numbers by which models divide a callee's weight.
 
 use super::attribution::Attribution;
 use crate::base::IdVec;
@@ -11,7 +11,7 @@ use crate::profile::{Counts, FunctionId};
 pub struct Flow {
     /// By arc.
     pub arcs: IdVec<ArcId, f64>,
-    /// By function: what came from callers that are not in the graph. All 0 is gprof's way.
+    /// By function: what came from callers that are not in the graph. gprof takes 0 for all.
     pub roots: IdVec<FunctionId, f64>,
 }
 
@@ -36,8 +36,8 @@ impl Flow {
         }
     }
 
-    /// The measured weights of arcs, 0 inside of cycles. Propagated, they give the measured figures
-    /// again: nothing new, but where stacks are too short it is what there is.
+    /// The measured weights of arcs, 0 inside of cycles. Propagating them gives the measured
+    /// figures again.
     pub fn of_weight(measured: &Attribution) -> Flow {
         let arcs = measured.arcs.iter();
         let roots = measured.roots.iter();

@@ -1,5 +1,5 @@
-//! Callers and callees, in one value: the calls that count, their cycles, and what of each
-//! function's weight is on whose account.
+//! Callers and callees, in one value: the calls that count, their cycles, and how each function's
+//! weight is shared among its callers.
 
 use rustc_hash::FxHashSet;
 
@@ -14,14 +14,14 @@ use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallArc, CallGraph, Calls, CycleId, Cycles};
 use crate::profile::{FunctionId, Profile, Selection};
 
-/// How weight is put on the account of callers.
+/// How weight is charged to callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// As whole stacks show it.
     Measured,
     /// As gprof estimates it, by numbers of calls.
     Propagated,
-    /// As gprof estimates it, carried on inside of cycles.
+    /// As gprof estimates it, and propagated inside cycles.
     Fonseca,
 }
 
@@ -35,7 +35,7 @@ impl Model {
         }
     }
 
-    /// What can be said of the samples: by their stacks, where there are some, else by counts.
+    /// The model that fits the samples: by their stacks, if there are any, else by counts.
     pub fn of(profile: &Profile, selection: &Selection) -> Model {
         if estimated::is_needed(profile, selection) {
             Model::Propagated
@@ -52,13 +52,13 @@ pub struct Options {
     pub model: Option<Model>,
     /// Whether calls that only the code has count when cycles are formed.
     pub code_makes_cycles: bool,
-    /// Arcs that are left out as if nobody had seen them.
+    /// Arcs that are left out as if they had not been seen.
     pub without: Vec<Between>,
     /// Arcs with less than this part of the weight, in percent, form no cycles.
     pub cycle_cut: f64,
 }
 
-/// The arcs from any of some functions to any of others: a name may be that of many.
+/// The arcs from any function of one set to any of another: several functions may share a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Between {
     from: FxHashSet<FunctionId>,
@@ -97,7 +97,7 @@ pub enum Entry {
 pub struct Summary {
     /// Which figures these are.
     pub model: Model,
-    /// The calls: what is no call is not in it, nor are the arcs that are left out.
+    /// The calls, without arcs that are no calls and without those that are left out.
     pub graph: CallGraph,
     /// The arcs that are left out on request.
     pub left_out: Vec<CallArc>,
@@ -107,16 +107,16 @@ pub struct Summary {
     pub cycle_order: Vec<CycleId>,
     /// The weights of functions and arcs.
     pub attribution: Attribution,
-    /// What gprof would estimate, where that can be held against what was measured.
+    /// What gprof would estimate, where that can be compared with the measurement.
     pub propagated: Option<Attribution>,
-    /// What that estimate has wrong, where stacks and counts are there.
+    /// The errors of that estimate, where there are stacks and counts.
     pub errors: Option<Errors>,
     /// The numbers of calls, where they were counted.
     pub calls: Option<Calls>,
     /// What was measured of functions.
     pub weights: FunctionWeights,
-    /// What of totals is hidden by stacks that were cut, by all calls that are known, whatever is
-    /// left out of the graph here.
+    /// The parts of totals that cut stacks hide, by all known calls, including those that are left
+    /// out of the graph.
     pub hidden: Hidden,
     /// The same for cycles.
     hidden_cycles: IdVec<CycleId, AtMost>,
@@ -132,7 +132,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Computes all figures. Linear in rows, paths, functions and arcs, but for sorting, and for
+    /// Computes all figures. Linear in rows, paths, functions and arcs, apart from sorting, and for
     /// [Fonseca's model](fonseca::estimate).
     ///
     /// ```

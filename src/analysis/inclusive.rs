@@ -16,7 +16,7 @@ use super::estimated;
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 
-/// What totals rest on.
+/// The evidence for totals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Basis {
     /// The stacks of samples.
@@ -25,22 +25,22 @@ pub enum Basis {
     /// Numbers of calls, by which gprof estimates them. These are the estimates, which
     /// [`FunctionWeights::total`] has as whole numbers.
     Calls(IdVec<FunctionId, f64>),
-    /// Nothing: there are neither stacks nor calls. Totals are those of the samples in the functions
-    /// themselves, and no more is known.
+    /// Nothing: there are neither stacks nor calls. Totals are the self weights, as no more is
+    /// known.
     Nothing,
 }
 
 /// The weights of functions.
 #[derive(Clone, Debug)]
 pub struct FunctionWeights {
-    /// What the totals rest on.
+    /// The evidence for the totals.
     pub basis: Basis,
     /// The weight of the samples taken in the function itself.
     pub self_weight: IdVec<FunctionId, u64>,
     /// The weight of the samples with the function on the stack, each counted once.
     pub total: IdVec<FunctionId, u64>,
-    /// The part of the total that rests on functions put into stacks which lacked them: the weight
-    /// of the samples whose recorded stacks do not have the function.
+    /// The part of the total that rests on restored frames: the weight of the samples whose
+    /// recorded stacks do not have the function.
     pub inferred: IdVec<FunctionId, u64>,
     /// The number of samples taken in the function itself.
     pub self_samples: IdVec<FunctionId, u64>,
@@ -153,8 +153,8 @@ fn estimate(profile: &Profile, selection: &Selection, weights: &mut FunctionWeig
     weights.basis = Basis::Calls(totals);
 }
 
-/// The place of every function in the order of [`Profile::compare_names`]. To order a few functions,
-/// that is quicker.
+/// The place of every function in the order of [`Profile::compare_names`], which is quicker where
+/// only a few functions are ordered.
 pub fn name_ranks(profile: &Profile) -> IdVec<FunctionId, u32> {
     let mut order: Vec<FunctionId> = profile.functions.ids().collect();
     order.sort_unstable_by(|&a, &b| profile.compare_names(a, b));

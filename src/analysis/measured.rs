@@ -1,8 +1,8 @@
 //! Time through calls as stacks show it: nothing is assumed.
 //!
-//! A stack that enters a cycle does not come back after it left it, or what is between would be
-//! in the cycle too. So a sample is in a cycle, as in a function, over one arc at most, or from its
-//! root, and leaves it over one at most:
+//! A stack that has left a cycle does not enter it again: the functions between would be members
+//! too. So a sample enters a cycle, as it does a function, over at most one arc or at its root, and
+//! leaves it over at most one:
 //!
 //! ```text
 //!   main ─▶ even ─▶ odd ─▶ even ─▶ print          cycle {even, odd}
@@ -10,14 +10,15 @@
 //!                                └─ and left it from even: children of even and of the cycle
 //! ```
 //!
-//! Propagating these weights by gprof's rule gives them again ([`Flow::of_weight`]), as weights of
-//! stacks already are what calls are there to estimate. Only how the weight of an arc divides into
-//! self and children is then the average of all callers.
+//! Propagating these weights by gprof's rule gives them again ([`Flow::of_weight`]), since the
+//! weights of stacks already are what call counts can only estimate. But the division of an arc's
+//! weight into self and children is then the average of all callers.
 //!
 //! [`Flow::of_weight`]: super::flow::Flow::of_weight
 //!
-//! Where cycles are not all cycles ([`Cycles::find_strong`]) a stack can be in one several times.
-//! Then it counts for the arc over which it came first, and for the member from which it left last.
+//! Where weak arcs form no cycles ([`Cycles::find_strong`]), a stack can enter a cycle several
+//! times. Then it counts for the arc by which it entered first, and for the member from which it
+//! left last.
 
 use super::attribution::{Attribution, CycleWeight, Portion};
 use crate::base::IdVec;
@@ -64,11 +65,11 @@ impl Sums {
     }
 }
 
-/// Attributes the selected samples by their stacks. Linear in rows, paths, functions and arcs, but
-/// for the look-up of a callee among those of its caller.
+/// Attributes the selected samples by their stacks. Linear in rows, paths, functions and arcs,
+/// apart from the look-up of a callee among those of its caller.
 ///
-/// The graph has the functions of the profile; weight that came over arcs that it has not
-/// ([`CallGraph::without`]) is on no caller's account.
+/// The graph has the functions of the profile; weight over arcs that it lacks
+/// ([`CallGraph::without`]) is charged to no caller.
 ///
 /// ```
 /// use proftool::analysis::measured;

@@ -1,44 +1,44 @@
-//! Answers computed from a profile: pure functions, one question a file.
+//! Answers computed from a profile: pure functions, one question per file.
 //!
 //! | module | question |
 //! |---|---|
-//! | [`inclusive`] | how much weight is in a function or call path itself, and how much under it? |
-//! | [`tree`] | who calls whom from the root inwards, or from the leaf outwards? |
+//! | [`inclusive`] | how much weight is in a function or call path itself, and how much in and under it? |
+//! | [`tree`] | who calls whom, from the root inwards or from the leaf outwards? |
 //! | [`call_stacks`] | which distinct stacks have samples, and which calls on them add up to totals? |
-//! | [`detail`] | to whom is the time of one function distributed, and from where does it come? |
-//! | [`detail::pairs`] | the same of all functions at once: what do callees contribute to callers? |
+//! | [`detail`] | to which callers is the time of a function distributed, and from which callees does it come? |
+//! | [`detail::pairs`] | what does each callee contribute to each caller? |
 //! | [`call_sites`] | from which lines does a function call, and from which is it called? |
-//! | [`cut`] | how much more may a total be where stacks were cut? |
-//! | [`lines`] | on which source lines does a function spend its own weight? |
+//! | [`cut`] | how much larger can a total be, where stacks were cut? |
+//! | [`lines`] | on which source lines does a function spend its self weight? |
 //! | [`threads`] | which threads and commands does the weight belong to? |
-//! | [`threads::timeline`] | and when did threads and functions have it? |
+//! | [`threads::timeline`] | how is the weight of threads and functions distributed over time? |
 //! | [`waits`] | from which functions do threads leave their processor? |
-//! | [`attribution`] | which callers does the weight belong to? The result of the models below |
-//! | [`measured`] | which caller is it on behalf of, as stacks show it? |
-//! | [`propagation`] | and as gprof estimates it from numbers of calls? |
-//! | [`fonseca`] | and inside of cycles? |
-//! | [`gprof`] | and which figures does GNU gprof itself make of it, to the last bit? |
-//! | [`estimated`] | which totals follow from that where no stacks were recorded? |
-//! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
+//! | [`attribution`] | which callers account for the weight? The result of the models below |
+//! | [`measured`] | the same, as stacks show it |
+//! | [`propagation`] | the same, as gprof estimates it from numbers of calls |
+//! | [`fonseca`] | the same inside cycles, as Fonseca's rule estimates it |
+//! | [`gprof`] | which figures does GNU gprof compute, to the last bit? |
+//! | [`estimated`] | which totals follow from these estimates, if no stacks were recorded? |
+//! | [`error`] | how wrong is gprof's estimate, compared with stacks? |
 //! | [`sampling_error`] | how far may a share be off because not every event was recorded? |
 //! | [`recursion`] | how deep does recursion go? |
-//! | [`breaking`] | which arcs make a cycle one? |
+//! | [`breaking`] | the removal of which arcs breaks a cycle? |
 //! | [`same_samples`] | which functions are on exactly the same samples? |
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
-//! A view shows several answers at once. Each of these computes them in one value, its `Summary`:
+//! A view shows several answers at once. Each of these modules computes them in one value, its `Summary`:
 //!
 //! | module | figures |
 //! |---|---|
-//! | [`flat`] | of all functions: weights, and what cut stacks hide |
-//! | [`report`] | what one wants to know first |
-//! | [`function`] | all that is known of one function |
-//! | [`annotate`] | of one function by source line and by address of its machine code |
-//! | [`graph`] | of callers and callees: the calls that count, their cycles, whose account weight is on |
-//! | [`cycles`] | of recursion: what is entered, how deep it goes, what breaks it |
-//! | [`owners`] | of crates, libraries and directories |
-//! | [`code`] | of the calls that code contains, and what samples showed of them |
+//! | [`flat`] | all functions: weights, and what cut stacks hide |
+//! | [`report`] | the first questions about a recording |
+//! | [`function`] | one function |
+//! | [`annotate`] | one function by source line and by address of its machine code |
+//! | [`graph`] | callers and callees: the calls that count, their cycles, how weight is shared among callers |
+//! | [`cycles`] | recursion: entries of cycles, depths, the calls whose removal breaks them |
+//! | [`owners`] | crates, libraries and directories |
+//! | [`code`] | the calls in the code, and what samples showed of them |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
 //! [`Selection`](crate::profile::Selection) of it and give a new value. None does I/O, fails, or

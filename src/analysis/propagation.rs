@@ -24,7 +24,7 @@ use crate::profile::FunctionId;
 /// Propagates the functions' own weights along `flow`. Linear in functions and arcs.
 ///
 /// Cycles are expected to be found over all arcs that have a flow. An arc that was left out and
-/// leads back to a caller, or was cut ([`Cycles::cut`]), is as if it were not there.
+/// leads back to a caller, or was cut ([`Cycles::cut`]), is ignored.
 ///
 /// ```
 /// use proftool::analysis::flow::Flow;

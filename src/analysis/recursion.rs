@@ -12,7 +12,7 @@ use crate::base::IdVec;
 use crate::callgraph::{CycleId, Cycles};
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 
-/// How often something stands on the stacks that it stands on at all.
+/// How often something is on the stacks that have it at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// The weight of the samples on which it stands at least once, twice, and so on: never
@@ -21,7 +21,7 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// The most that was seen on one stack.
+    /// The largest number of occurrences on one stack.
     pub fn deepest(&self) -> usize {
         self.at_least.len()
     }

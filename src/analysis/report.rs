@@ -1,4 +1,4 @@
-//! What the report says, in one value: where the time goes, and whether that can be trusted.
+//! The figures of the report, in one value: where the time goes, and how reliable that is.
 
 use rustc_hash::FxHashMap;
 
@@ -17,7 +17,7 @@ use crate::base::IdVec;
 use crate::callgraph::{CallGraph, Cycles};
 use crate::profile::{FunctionId, FunctionKind, Profile, Selection, ThreadId};
 
-/// The figures of a report, of all functions and in no particular form.
+/// The figures of a report, for all functions.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The weights of the functions.
@@ -43,21 +43,21 @@ pub struct Summary {
     pub sampling_error: SamplingError,
     /// The weight by crate, library or directory.
     pub charged: Charged,
-    /// The samples held against the code; `None` where that was not asked for, or no code was
-    /// looked at.
+    /// The comparison of the samples with the code; `None` where it was not requested, or no code
+    /// was read.
     pub in_code: Option<InCode>,
 }
 
 /// The heaviest paths of the call tree.
 #[derive(Clone, Debug)]
 pub struct Hot {
-    /// The paths. Recursion is collapsed as in a call tree that nobody chose a degree for.
+    /// The paths. Recursion is collapsed as in a call tree by default.
     pub paths: HotPaths,
     /// What the weights of their nodes are at most; `None` where no stacks are cut.
     pub at_most: Option<IdVec<NodeId, AtMost>>,
 }
 
-/// The samples held against the code.
+/// The comparison of the samples with the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InCode {
     /// How much of the code's call graph the samples touched.
@@ -70,7 +70,7 @@ pub struct InCode {
 
 impl Summary {
     /// Computes all figures; those of the code if they are asked for by `in_code`. Linear in rows,
-    /// paths, functions and calls, but for sorting.
+    /// paths, functions and calls, apart from sorting.
     ///
     /// ```
     /// use proftool::analysis::owners::Owners;

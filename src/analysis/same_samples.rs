@@ -1,17 +1,18 @@
 //! Which functions are on exactly the same samples?
 //!
-//! A function that only hands on to the next one has its samples, all of them and no other: a list
-//! by total may show one row for both. Equal totals do not show that. In the second profile below
-//! `x` and `y` have equal totals and no sample in common.
+//! A function that only calls the next one has exactly the same samples: a list by total may show
+//! one row for both. Equal totals do not show that. In the second profile below `x` and `y` have
+//! equal totals and no sample in common.
 //!
 //! ```text
 //!   main;run;parse 6        main and run: all 10        x;a 5     x: the first 5
 //!   main;run;emit  4        parse: 6, emit: 4           y;b 5     y: the last 5
 //! ```
 //!
-//! The walk through the tree of calls passes the stacks that were sampled in one order, so what lies
-//! under a path is an interval of them. The samples of a function are the intervals of its outermost
-//! paths, those that adjoin joined: a form that two functions share only if they share every sample.
+//! The walk through the tree of calls passes the stacks that were sampled in one order, so what
+//! lies under a path is an interval of them. The samples of a function are the intervals of its
+//! outermost paths, with adjacent ones joined. Two functions have the same intervals only if they
+//! have the same samples.
 
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
@@ -47,8 +48,8 @@ struct Seen {
     first: u32,
 }
 
-/// Groups these functions; those without samples, and those alone with theirs, are left out. Linear in
-/// paths and rows but for the sorting.
+/// Groups these functions; functions without samples, and groups of one, are left out. Linear in
+/// paths and rows, apart from sorting.
 ///
 /// ```
 /// use proftool::analysis::same_samples;

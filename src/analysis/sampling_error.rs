@@ -22,7 +22,7 @@ const WIDTH: f64 = 1.96;
 /// What can be said of the error of shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SamplingError {
-    /// Nothing: there are no samples, or it is not known how they came about.
+    /// Nothing: there are no samples, or it is not known how they were taken.
     Unknown,
     /// Every event was recorded.
     Census,

@@ -5,7 +5,7 @@
 //!           └ caller      └ waits in            └────────────── the kernel ──────────────┘
 //! ```
 //!
-//! Each stack of time off the processor ends in the scheduler, so self weight says nothing there.
+//! Each stack of off-CPU time ends in the scheduler, so self weight is meaningless there.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ pub struct Wait {
     /// The innermost function outside of the kernel; the outermost one in it where there is none,
     /// as in threads of the kernel.
     pub function: FunctionId,
-    /// The innermost caller in another module: of a library's function, whose program called it.
+    /// The innermost caller in another module: for a function of a library, the program's function
+    /// that called into the library.
     pub caller: Option<FunctionId>,
 }
 

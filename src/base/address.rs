@@ -45,12 +45,12 @@ address! {
     FileOffset
 }
 
-/// An address of code together with how it was come by, which decides where it is looked up.
+/// An address of code and how it was obtained, which decides where it is looked up.
 ///
 /// The program counter of a sample points at the instruction that was about to run. Every other
-/// frame of a stack holds a *return address*: the instruction after the call, which may belong
-/// to another line, another inlined body or, when the call never returns, another function. It
-/// is therefore looked up one byte earlier.
+/// frame of a stack holds a *return address*: the instruction after the call, which may belong to
+/// another line, another inlined body or, when the call never returns, another function. So it is
+/// looked up one byte earlier.
 ///
 /// ```
 /// use proftool::base::CodeAddress;

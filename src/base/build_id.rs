@@ -17,7 +17,7 @@ use std::fmt;
 pub struct BuildId(Box<[u8]>);
 
 impl BuildId {
-    /// The id made of `bytes`; `None` when nothing but zeros is left or it is longer than 64.
+    /// The build ID made of `bytes`; `None` if they are all zeros or more than 64.
     pub fn new(bytes: &[u8]) -> Option<BuildId> {
         let end = bytes.iter().rposition(|&b| b != 0)? + 1;
         (end <= 64).then(|| BuildId(bytes[..end].into()))

@@ -1,4 +1,4 @@
-//! The samples of an event held against what the kernel counted of it.
+//! The samples of an event, compared with the kernel's own count.
 
 use super::CaveatKind;
 
@@ -17,11 +17,11 @@ const LEAST_EXPECTED_ESTIMATED: f64 = 200.0;
 pub enum Counting {
     /// Processor time, in nanoseconds.
     Clock,
-    /// Processor time in user space. What the kernel counted of it is an estimate.
+    /// Processor time in user space. The kernel's count of it is an estimate.
     UserClock,
-    /// What software does: faults, switches, tracepoints. Each can be recorded.
+    /// Software events: faults, switches, tracepoints. Each occurrence can be recorded.
     Occurrences,
-    /// What the processor counts: cycles, cache misses.
+    /// Hardware events: cycles, cache misses.
     Hardware,
 }
 
@@ -50,9 +50,9 @@ impl Counting {
         }
     }
 
-    /// Returns the weight of a sample that was asked for by this number, which is a frequency or a
-    /// period; `None` where the kernel chooses it. Of the frequency of a clock it makes a period at
-    /// once.
+    /// Returns the weight of a sample that was requested with this number, a frequency or a period;
+    /// `None` where the kernel chooses it. The kernel turns the frequency of a clock into a fixed
+    /// period.
     pub fn period(self, by_frequency: bool, number: u64) -> Option<u64> {
         let is_clock = matches!(self, Counting::Clock | Counting::UserClock);
         match (by_frequency, is_clock) {

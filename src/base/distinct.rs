@@ -27,7 +27,7 @@ pub struct Distinct<I, T> {
 }
 
 impl<I: Id, T: Hash + Eq> Distinct<I, T> {
-    /// No rows, with room for `len` of them; an unused row takes one byte.
+    /// An empty table with room for this number of rows; an unused row takes one byte.
     pub fn with_room(rows: usize) -> Self {
         Distinct {
             rows: Vec::with_capacity(rows).into(),

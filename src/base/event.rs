@@ -9,7 +9,7 @@ pub enum Unit {
     Nanoseconds,
     /// Occurrences of a counted thing, named in the plural: `cycles`, `page-faults`.
     Count(String),
-    /// Samples: nothing is known but that one was taken.
+    /// Samples, each counted as 1, where no other unit is known.
     Samples,
 }
 
@@ -23,8 +23,8 @@ impl fmt::Display for Unit {
     }
 }
 
-/// How the samples of an event were chosen from all its occurrences: what can be said of the error
-/// of a share.
+/// How the samples of an event were chosen from all its occurrences. The sampling error of a share
+/// depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
     /// Not known: weights from elsewhere need not count samples at all.
@@ -32,15 +32,15 @@ pub enum Sampling {
     Unknown,
     /// Weights were added up before they were read, and the number of samples was not stated.
     Merged,
-    /// Some occurrences were recorded, others passed over.
+    /// Some occurrences were recorded, others were not.
     Drawn,
     /// Each occurrence was recorded, or should have been: period 1, intervals between switches.
     Census,
 }
 
 impl Sampling {
-    /// Whether this unit of weights is assumed and not stated: folded stacks count as samples if nobody
-    /// says what they are.
+    /// Whether this unit of weights is assumed and not stated: the weights of folded stacks count
+    /// as samples unless a unit is given.
     ///
     /// ```
     /// use proftool::base::{Sampling, Unit};
@@ -112,7 +112,8 @@ impl Event {
         events.clone().map(rank).position(|one| one == most)
     }
 
-    /// Whether it tells of threads that leave their processor: each stack then ends in the scheduler.
+    /// Whether its samples are threads that leave their processor: each stack then ends in the
+    /// scheduler.
     pub fn is_off_processor(&self) -> bool {
         OFF_PROCESSOR.contains(&self.base())
     }

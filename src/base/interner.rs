@@ -1,4 +1,4 @@
-//! Names kept once and spoken of by id.
+//! Names that are stored once and referred to by id.
 
 use std::hash::BuildHasher;
 

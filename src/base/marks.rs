@@ -1,4 +1,4 @@
-//! What stands on a stack where functions are not known: marks, and placeholders for functions that a
+//! Entries on stacks in place of unknown functions: marks, and placeholders for functions that a
 //! profiler could not name.
 
 /// The mark that stands outermost on a stack which was cut: by the kernel's limit of frames, or
@@ -45,8 +45,8 @@ pub fn is_mark(frame: &str) -> bool {
 /// What stands for the function of a frame that a profiler could not name: the module in brackets, or
 /// [`UNKNOWN`]. `None` where the frame names a function, a mark, a thread or an address.
 ///
-/// Where the frame stands on its stack may follow, in the words of [`Standing`]. It is not part of what is
-/// given back.
+/// The position of the frame on its stack may follow, in the words of [`Standing`]; it is not
+/// returned.
 ///
 /// ```
 /// use proftool::base::{UNKNOWN, placeholder};
@@ -90,11 +90,11 @@ pub fn placeholder(frame: &str) -> Option<&str> {
 /// Where a frame that nobody could name stands on its stack, in words that follow a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing<'a> {
-    /// So many calls further in than this function, with nothing named between.
+    /// This number of calls further in than this function, with no named frame between.
     Below(&'a str, usize),
-    /// So many calls further out than this function, with nothing named between or outside.
+    /// This number of calls further out than this function, with no named frame between or outside.
     Above(&'a str, usize),
-    /// So many frames from the outermost, on a stack without a name.
+    /// This number of frames from the outermost, on a stack without any name.
     Alone(usize),
 }
 

@@ -1,8 +1,8 @@
 //! The types that several rooms share: addresses, ids, names, events and caveats; and maps over items
 //! by several threads.
 //!
-//! `base` imports no other room and knows neither Linux formats nor call
-//! graphs. A type is here if both wings of the house need it.
+//! `base` imports no other room, and knows neither Linux formats nor call graphs. A type is here if
+//! rooms of both wings need it.
 
 mod address;
 mod build_id;

@@ -1,15 +1,15 @@
-//! Text from outside: symbol names, command names and paths may hold any byte. And how numbers are written
-//! in text.
+//! Text from outside (symbol names, command names and paths may hold any byte), and numbers as
+//! text.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a character may deceive a person who reads it: control characters (C0, DEL, C1), marks
-/// that reorder text (bidi embeddings, overrides and isolates), line separators, and characters that
-/// are not seen, so that two different names look the same. The latter are those that Unicode has as
-/// `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt, Unicode 16), which includes soft
-/// hyphens, zero-width spaces and joiners, variation selectors and tags, and the marks of interlinear
-/// annotations.
+/// that reorder text (bidi embeddings, overrides and isolates), line separators, and invisible
+/// characters, which make two different names look the same. The latter are those that Unicode
+/// lists as `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt, Unicode 16), which includes
+/// soft hyphens, zero-width spaces and joiners, variation selectors and tags, and the marks of
+/// interlinear annotations.
 pub fn is_unsafe_char(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
@@ -37,7 +37,8 @@ pub fn is_unsafe_char(c: char) -> bool {
     )
 }
 
-/// Returns what the system says of an error, as part of a sentence: in lower case, without its number.
+/// Returns the system's message for an error as part of a sentence: in lower case, without the
+/// error number.
 ///
 /// ```
 /// let error = std::io::Error::from_raw_os_error(13);
@@ -112,7 +113,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A whole number with its thousands set apart.
+/// A whole number with commas between thousands.
 ///
 /// ```
 /// assert_eq!(proftool::base::grouped(1_234_567), "1,234,567");

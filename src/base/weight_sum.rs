@@ -1,4 +1,4 @@
-//! The sum of the weights of samples, and what their spread needs.
+//! The sum of the weights of samples, with the sum of their squares for the sampling error.
 
 /// The weights of some samples, added up.
 ///

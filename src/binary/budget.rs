@@ -2,7 +2,8 @@
 //!
 //! A few bytes can ask for much: sections that grow a thousandfold when they are inflated, holes of
 //! a sparse file, a million inlined calls that share one list of a million ranges. So everything
-//! that is larger in memory than on the disk is counted, in bytes, against what is on the disk:
+//! that is larger in memory than on the disk is charged, in bytes, to a budget that depends on the
+//! size on the disk:
 //!
 //! ```text
 //!   share of a file     10 × (bytes on the disk of it and of its debug files) + 4 MiB for each
@@ -11,7 +12,7 @@
 //! ```
 //!
 //! Sound files stay within their share: compressed debug information grows about fourfold, and what
-//! is read of it takes as much again. Where the files together want more than is there, the debug
+//! is read of it takes as much again. Where the files together need more than that, the debug
 //! information of every file that is beyond its share is left out. That does not depend on the
 //! order in which threads ask, as no request is ever forgotten before its file is closed.
 

@@ -43,7 +43,7 @@ pub enum Error {
         /// The size of the file.
         size: u64,
     },
-    /// A field cannot be believed.
+    /// A field has an impossible value.
     #[error("{problem}")]
     Malformed {
         /// What is wrong, with what was found.
@@ -55,7 +55,7 @@ pub enum Error {
         /// What it is.
         what: &'static str,
     },
-    /// Something is larger than we are ready to hold in memory.
+    /// Something is larger than the limit of memory for it.
     #[error("{what} is {size} bytes, the limit is {limit}")]
     TooLarge {
         /// What it is.
@@ -73,7 +73,7 @@ pub enum Error {
         /// Its size in bytes.
         size: u64,
     },
-    /// The debug information of a file is beyond what is read of all files together.
+    /// The debug information of a file exceeds the limit for all files together.
     #[error("debug information too large for a file of this size, left out")]
     DebugInfoTooLarge,
     /// The system has no memory for it.
@@ -98,7 +98,7 @@ pub enum Error {
         /// The number of the machine (`e_machine`).
         machine: u16,
     },
-    /// The system refused.
+    /// The system reported an error.
     #[error("{}", system_reason(source))]
     Io {
         /// The file.

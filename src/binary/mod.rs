@@ -67,7 +67,7 @@ use self::host::search_directories::{FileLocation, SearchDirectories};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
 use crate::cache::{Cache, Contents};
 
-/// What reading a file has taken of memory, in bytes: see [`Binary::memory_taken`].
+/// The memory that reading a file has taken, in bytes: see [`Binary::memory_taken`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryTaken {
     /// For symbols, names and unwind tables that are inflated or lie in holes.
@@ -165,8 +165,8 @@ impl Binary {
         self
     }
 
-    /// The same file, of which is kept in this directory what takes long to find out. The directory
-    /// is made if it is missing; nothing is kept if it is not this user's alone.
+    /// The same file, with a cache in this directory for what takes long to find out. The directory
+    /// is made if it is missing; nothing is kept if others can access it.
     pub fn keeping_in(self, directory: &Path) -> Binary {
         self.with_cache(Cache::open(directory).map(Arc::new))
     }
@@ -317,7 +317,7 @@ impl Binary {
         self.cache.as_ref()?.load(&name, &key)
     }
 
-    /// Keeps it for the next start, if a cache was given for that.
+    /// Keeps this for the next start, if there is a cache.
     pub fn keep(&self, what: &str, contents: &[u8]) -> Option<()> {
         let (name, key) = self.kept_as(what)?;
         self.cache.as_ref()?.store(&name, &key, contents)
@@ -331,9 +331,10 @@ impl Binary {
         kept::named(what, &[Some(self.elf.source.state()?), symbols])
     }
 
-    /// Keeps the answers of debug information for the next start, if a cache was given for that.
+    /// Keeps the answers of debug information for the next start, if there is a cache.
     ///
-    /// What was read in part only is not kept: its answers depend on what else was asked for.
+    /// Nothing is kept of debug information that was read only in part, as its answers depend on
+    /// what else was asked for.
     pub fn keep_answers(&self) -> Option<()> {
         let kept = self.kept_lines.get()?.as_ref()?;
         let loaded = self.debug_info.get()?;
@@ -345,14 +346,14 @@ impl Binary {
         self.cache.as_ref()?.store(&kept.name, &kept.key, &bytes)
     }
 
-    /// Whether debug information of this file was left out, as it would take too much memory. What
-    /// of it was read before then is to be forgotten, as it depends on what was asked for first.
+    /// Whether debug information of this file was left out because it would take too much memory.
+    /// Discard what was read of it before, as that depends on the order of questions.
     pub fn is_debug_info_too_large(&self) -> bool {
         self.elf.budget.is_overdrawn()
     }
 
-    /// What of this file could not be read or believed, as far as it has been asked for; each a
-    /// lower-case fragment.
+    /// The parts of this file that could not be read or are invalid, among those that were needed
+    /// so far; each a lower-case fragment.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.elf.problems.clone();
         let functions = self.functions.get().map(|f| f.problems.as_slice());

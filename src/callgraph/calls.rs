@@ -1,4 +1,4 @@
-//! Numbers of calls by where they came from: what gprof prints in its column `called`.
+//! Numbers of calls by the kind of caller: the figures of gprof's column `called`.
 
 use super::{CallGraph, CycleId, Cycles};
 use crate::base::IdVec;
@@ -61,8 +61,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Adds up the arcs of a graph of counted calls. Linear in arcs. Numbers that pass 64 bits are
-    /// cut.
+    /// Adds up the arcs of a graph of counted calls. Linear in arcs. Numbers above 64 bits
+    /// saturate.
     ///
     /// The example of the GNU manual, section 5.2.4 (`main` calls `a`, `a` and `b` call each other):
     ///

@@ -51,8 +51,8 @@ impl Cycles {
         &self.of
     }
 
-    /// The arcs that would make cycles larger but were held for too weak to do so, in order of id:
-    /// none but by [`Cycles::find_strong`].
+    /// The arcs that would make cycles larger but are too weak to count, in order of id. Only
+    /// [`Cycles::find_strong`] leaves arcs out.
     pub fn cut(&self) -> &[ArcId] {
         &self.cut
     }
@@ -118,7 +118,7 @@ impl Cycles {
     }
 
     /// The cycles over the arcs that `counts` lets pass, without those that only `weak` arcs hold
-    /// together: a single stray sample can weld two cycles into one in which nothing is to be seen.
+    /// together: a single stray sample can join two cycles into a large one that explains nothing.
     ///
     /// A weak arc is left out if both its ends are in one cycle, and listed in [`Cycles::cut`] if
     /// they are not in one cycle without it. Weak arcs elsewhere form no cycle and stay.

@@ -31,7 +31,7 @@ define_id! {
     pub ArcId
 }
 
-/// Where an arc is known from.
+/// The evidence for an arc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Origin {
@@ -41,8 +41,8 @@ pub enum Origin {
     Code,
     /// Samples show it and the code contains it.
     Both,
-    /// The code contains it, and the stacks of samples are explained by it alone: they show what
-    /// is around it.
+    /// The code contains it, and it is the only explanation of the stacks of samples, which show
+    /// the functions around it.
     Inferred,
 }
 
@@ -67,7 +67,7 @@ pub struct CallArc {
     pub to: FunctionId,
     /// The weight of the samples that show it, each counted once.
     pub weight: u64,
-    /// The part of this weight that rests on functions put into stacks which lacked them.
+    /// The part of this weight that rests on restored frames.
     pub inferred: u64,
     /// The part of this weight whose stacks show the two next to each other only because frames are
     /// missing between them: there the caller called something else.
@@ -78,7 +78,7 @@ pub struct CallArc {
     pub calls: Option<u64>,
     /// Whether there may have been more calls than these.
     pub calls_are_least: bool,
-    /// Whether the callee interrupted the caller: nothing was called, and no cycle comes of it.
+    /// Whether the callee interrupted the caller: nothing was called, so the arc forms no cycle.
     pub is_interrupt: bool,
     /// The number of places in the code, by kind in the order of [`CallKind::ALL`].
     sites: [u32; CallKind::ALL.len()],
@@ -140,7 +140,7 @@ impl CallArc {
         self.across_gaps > 0 && self.across_gaps == self.weight && self.sites() == 0 && !is_counted
     }
 
-    /// Returns what it is known from, as text for people.
+    /// Returns the evidence for it, as text for people.
     pub fn evidence(&self) -> &'static str {
         let is_sampled = self.weight > 0 || self.samples > 0;
         match (self.origin(), is_sampled) {
@@ -153,7 +153,7 @@ impl CallArc {
         }
     }
 
-    /// Where it is known from.
+    /// The evidence for it.
     pub fn origin(&self) -> Origin {
         if self.inferred > 0 && self.inferred == self.weight {
             return Origin::Inferred;
@@ -233,8 +233,8 @@ impl CallGraph {
         CallGraph::from_sorted(profile.functions.len(), arcs.into())
     }
 
-    /// The graph without the arcs that `deleted` picks, as if nobody had seen them (gprof's `-k`).
-    /// The functions stay. Ids of arcs are those of the new graph.
+    /// The graph without the arcs that `deleted` picks, as if they had not been seen (gprof's
+    /// `-k`). The functions stay. Ids of arcs are those of the new graph.
     pub fn without(mut self, deleted: impl Fn(&CallArc) -> bool) -> CallGraph {
         let functions = self.functions();
         self.arcs.retain(|arc| !deleted(arc));

@@ -1,4 +1,4 @@
-//! Putting rows in order of a number that is not large: linear, where comparing is not.
+//! Sorts rows by a small number in linear time (counting sort).
 
 /// The rows in order of `key`, which is below `keys`; rows of the same key stay in their order
 /// (H. Seward's counting sort, 1954). There are fewer rows than `u32::MAX`.

@@ -54,7 +54,7 @@ pub struct ListingArgs {
     /// Syntax of the machine code.
     #[arg(long, value_enum, default_value_t = Syntax::Att)]
     pub syntax: Syntax,
-    /// Directory of the source files: the end of a recorded path is enough below it.
+    /// Directory of the source files, which are found in it by the end of their recorded paths.
     #[arg(long, value_name = "DIR")]
     pub source: Option<PathBuf>,
 }
@@ -63,14 +63,14 @@ const EXAMPLES: &str = "\
 Each line has two figures. self: samples taken in the line itself. total:
 samples taken in it or in what it calls. A sample counts once per line, also
 under recursion. Both are shares of the function's total, unless --base says
-otherwise. Inlined code counts to the total of the line that it is
-inlined into, and to the self time of its own function.
+otherwise. Inlined code counts towards the total of the line that it is inlined
+into, and towards the self time of its own function.
 
-With --asm the figures are those of the machine code: that of everything
-inlined into the function counts, as in perf annotate. Without debug
-information the machine code is shown in any case. Source files are searched
-in the directory given by --source, then at the recorded path, then in the
-debug information (clang -gembed-source).
+With --asm the figures are those of the machine code, including everything
+inlined into the function, as in perf annotate. Without debug information the
+machine code is shown even without --asm. Source files are searched in the
+directory given by --source, then at the recorded path, then in the debug
+information (clang -gembed-source).
 
 Kernel code is that of the running kernel, if the recording was made under it:
 its memory (/proc/kcore, for root), else a vmlinux with its build ID. Code that

@@ -1,4 +1,4 @@
-//! Takes an answer to where it belongs, and says on stderr what is not known about it.
+//! Writes an answer to the terminal, a pager or a file, and its caveats to stderr.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -110,7 +110,7 @@ pub fn write_file(
     written.with_context(|| format!("could not write {name}"))
 }
 
-/// The exit status where caveats may be asked to be failures.
+/// The exit status: with `--strict`, caveats are failures.
 pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
     if strict && !caveats.is_empty() {
         anyhow::bail!("the result is incomplete (--strict)");
@@ -137,7 +137,7 @@ fn go_to_one_place() -> bool {
     place(1).is_some_and(|out| place(2) == Some(out))
 }
 
-/// Writes all of it. Who closes the pipe has read enough.
+/// Writes all of it. A closed pipe is no error: its reader has read enough.
 fn write_to(
     out: impl Write,
     write: impl Fn(&mut dyn Write) -> io::Result<()>,
@@ -152,7 +152,7 @@ fn write_to(
     }
 }
 
-/// Shows it in a pager, if standard output is a terminal and a pager can be started; says
+/// Shows it in a pager, if standard output is a terminal and a pager can be started. Returns
 /// whether it was shown.
 fn paged(write: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<bool> {
     if !io::stdout().is_terminal() {

@@ -31,9 +31,9 @@ const EXAMPLES: &str = "\
 A cycle is a set of functions that all reach each other by calls. For each
 cycle the output lists its members, its entry calls, the calls inside it, and
 the lightest calls whose removal breaks it. -k FROM/TO leaves a call out. An
-interrupt or a page fault is not a call and forms no cycle. A cycle that ends
-where the functions of rayon or tokio are left out is the work of their
-scheduler, and one line; --limit 0 lists it.
+interrupt or a page fault is not a call and forms no cycle. A cycle that
+disappears without the functions of rayon or tokio is due to their scheduler.
+It is one line; --limit 0 lists it.
 
 Examples:
   proftool cycles                        recursion in the samples

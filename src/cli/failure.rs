@@ -56,7 +56,7 @@ pub fn say(error: &anyhow::Error, show: &str) -> ExitCode {
     }
 }
 
-/// Writes a line on stderr. Where nobody listens nothing can be done.
+/// Writes a line on stderr. Errors are ignored: there is no other place to report them.
 pub fn line(mark: &str, text: &str) {
     let _ = writeln!(io::stderr().lock(), "{mark}: {}", printable(text));
 }

@@ -1,4 +1,4 @@
-//! Functions that are named on the command line.
+//! Finds the functions that the command line names.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -43,14 +43,16 @@ use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcom
 use proftool::base::shell_quoted;
 use signal_hook::consts::SIGXFSZ;
 
-/// A sampling profiler for native Linux programs. A sample counts once in a function's total,
-/// however often the function is on its stack, so totals are right in recursive programs too.
+/// A sampling profiler for native Linux programs.
+///
+/// A sample counts once in a function's total, however often the function is on its stack. So no
+/// total exceeds 100 %, even in recursive programs.
 #[derive(Parser)]
 #[command(name = "proftool", version, long_version = help::version::LONG, max_term_width = 100)]
 #[command(after_help = EXAMPLES, disable_help_flag = true, disable_help_subcommand = true)]
 struct Cli {
     /// Print help: a summary with -h, the manual with --help.
-    #[arg(short, long, global = true, action = ArgAction::Help)]
+    #[arg(short, long, global = true, action = ArgAction::Help, display_order = 1000)]
     help: Option<bool>,
     #[command(subcommand)]
     command: Option<Command>,

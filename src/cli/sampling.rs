@@ -68,7 +68,7 @@ enum CallGraph {
     Auto,
     /// By copies whose size adapts.
     Copies,
-    /// As a person says.
+    /// As the user chose.
     Chosen(Stacks),
 }
 
@@ -103,7 +103,7 @@ fn events(names: &str) -> Result<EventList, String> {
     )
 }
 
-/// Who is to be sampled.
+/// The subjects to sample.
 #[derive(Debug)]
 pub struct Asked {
     /// The command to run.
@@ -117,7 +117,7 @@ impl Asked {
     ///
     /// # Errors
     ///
-    /// If there is nobody.
+    /// If there is neither a command nor a target.
     pub fn subject(&self) -> Result<Subject<'_>, Error> {
         match (&self.target, &self.command) {
             (None, Some(command)) => Ok(Subject::Command(command)),
@@ -135,7 +135,7 @@ impl Asked {
 }
 
 impl SamplingArgs {
-    /// Finds who is asked for, besides the words of a command.
+    /// Finds the subjects: the target, and the program of the command with these words.
     ///
     /// # Errors
     ///
@@ -199,9 +199,9 @@ impl SamplingArgs {
         }
     }
 
-    /// The level of compression unless one is given. Threads that wait for each other switch 100 000
-    /// times a second, and nobody asked for 8 KiB of stack with each: as such stacks repeat, they
-    /// shrink by a factor of 20 and more, which leaves a file smaller than one with frame pointers.
+    /// The level of compression unless one is given. Threads that wait for each other switch 100
+    /// 000 times a second, with 8 KiB of stack each. As such stacks repeat, compression shrinks
+    /// them by a factor of 20 and more, to less than a file with frame pointers takes.
     fn compression(&self, stacks: Stacks) -> Option<u8> {
         let unasked = self.off_cpu && self.call_graph == CallGraph::Auto;
         (unasked && matches!(stacks, Stacks::Copies(_))).then_some(1)

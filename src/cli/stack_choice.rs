@@ -1,6 +1,6 @@
-//! How `record -g auto` chooses: by what the program's functions keep. With `--off-cpu` the libraries
-//! in which threads wait count as well, and what is not known counts against frame pointers: a wait
-//! without the function that waits is of no use.
+//! How `record -g auto` chooses: by what the program's functions keep. With `--off-cpu` the
+//! libraries in which threads wait count as well, and unknown code counts against frame pointers: a
+//! wait is useless without the function that waits.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

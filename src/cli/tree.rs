@@ -84,8 +84,8 @@ does not depend on --limit, --min and --depth.
 With --by module or file, each line is a module or file; frames of the same one
 that call each other are one line, so calls within it are not shown. With --by
 line or address, each line is the place of a call. With --by thread, command or
-event, the first level is these, and the functions are below; with --bottom-up
-these too, with the functions in which their samples were taken below.
+event, these are the first level. The functions are below them: the outermost
+first, or with --bottom-up those in which samples were taken.
 
 With --classic, '40 (15)' means: 40 came through the calls above alone, 15
 after a collapsed call.

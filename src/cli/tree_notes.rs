@@ -1,5 +1,5 @@
-//! What the page of a tree says about its options: what became of recursion, and what to ask for to
-//! see the lines that are not shown.
+//! What the page of a tree says about its options: how far recursion is collapsed, and which
+//! options show the hidden lines.
 
 use proftool::analysis::tree::{Collapse, Reach, Repeats};
 use proftool::profile::RowKind;
@@ -9,7 +9,7 @@ use proftool::view::tree::{Direction, Tree};
 /// How far the lines of other degrees are counted.
 pub const COUNTED: usize = 1_000_000;
 
-/// What became of recursion, where there is any, and why.
+/// How far recursion is collapsed, where there is any, and why.
 pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
     let degree = tree.calls.collapse;
     let stubs = tree.calls.nodes.iter().any(|node| node.stub.is_some());

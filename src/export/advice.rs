@@ -1,4 +1,4 @@
-//! What the program that shows an answer adds to its facts: what a person can do next.
+//! Advice that the calling program adds to the facts of an answer: what a user can do next.
 //!
 //! The library knows neither the commands nor the options of the program that uses it. Where a
 //! page or a document has room for advice, its writer asks for it here.

@@ -1,4 +1,4 @@
-//! A drawing in the language of Graphviz.
+//! A drawing in Graphviz's language.
 //!
 //! ```text
 //!   digraph {
@@ -8,8 +8,9 @@
 //!   }
 //! ```
 //!
-//! What is hot is red and thick, what is cold blue and thin, as gprof2dot has it. Names from outside
-//! are quoted; backslashes in them are doubled, so that none of Graphviz's escapes can begin.
+//! Hot functions and arcs are red and thick, cold ones blue and thin, as in gprof2dot. Names from
+//! outside are quoted; backslashes in them are doubled, so that none of Graphviz's escapes can
+//! begin.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -1,13 +1,14 @@
 //! Folded stacks: `main;parse;lex 12`, the outermost function first.
 //!
-//! What is written can be read by every program that draws flame graphs, and by
-//! [`input::folded`](crate::input::folded), which finds the same functions, totals and cycles in it. Only
-//! functions stand on a line, no command and no module; each by its label, so that two functions of one
-//! name stay two.
+//! Every program that draws flame graphs can read it, and so can
+//! [`input::folded`](crate::input::folded), which finds the same functions, totals and cycles in
+//! it. A line has only functions, no command and no module; each by its label, so that two
+//! functions of one name stay apart.
 //!
-//! Before the name of a function that was put into stacks which lacked it stands `~`. Between two functions of which
-//! the outer one did not call the inner one in any of these samples, as frames are missing, stands the frame
-//! `[frames missing]`: `main;[frames missing];lex 12`. Incomplete stacks begin with `[truncated]` or `[broken stack]`.
+//! A `~` precedes the name of a restored function. The frame `[frames missing]` stands between two
+//! functions if frames are missing between them in all of these samples, so that the outer one did
+//! not call the inner one: `main;[frames missing];lex 12`. Incomplete stacks begin with
+//! `[truncated]` or `[broken stack]`.
 //!
 //! | in a name | is written |
 //! |---|---|
@@ -26,8 +27,8 @@ use crate::profile::FunctionKind;
 use crate::view::Subject;
 use crate::view::label::{self, Labels};
 
-/// What stands before the name of a function that was put into stacks which lacked it. Other programs are used to
-/// it; a name that starts with it is escaped.
+/// The mark before the name of a restored function, which other tools use too. A name that starts
+/// with it is escaped.
 pub const INFERRED: char = '~';
 
 /// Writes the stacks of a top-down tree, the heaviest branches first.

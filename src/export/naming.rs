@@ -1,4 +1,4 @@
-//! What the formats of call stacks have in common: how functions, modules and units are called.
+//! What the formats of call stacks have in common: the names of functions, modules and units.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,4 @@
-//! Opens the files that an input names, and touches nothing else.
+//! Opens the files that an input names, without side effects on anything else.
 //!
 //! A recording, a debug link or a dynamic section may name anything: a FIFO whose writer waits for
 //! a reader, a device that acts when it is opened, a link that leads out of `--symfs`. So a name is
@@ -82,7 +82,7 @@ impl Error {
 pub struct OpenedFile {
     /// The file, open for reading.
     pub file: File,
-    /// What the system says of it.
+    /// Its metadata, as the system reports them.
     pub metadata: Metadata,
     /// The path as it was asked for.
     pub path: PathBuf,
@@ -125,7 +125,8 @@ impl Root {
         self.directory.as_deref()
     }
 
-    /// Where `path` is for the rest of this machine, as long as no link is on the way: for people.
+    /// The path outside of this root, to be shown to people; it is right as long as no link is on
+    /// the way.
     pub fn full(&self, path: &Path) -> PathBuf {
         let Some(root) = &self.directory else {
             return path.to_owned();
@@ -182,7 +183,7 @@ impl Root {
     }
 }
 
-/// Opens the regular file that a person names. Any link is followed, those of `/proc` too.
+/// Opens the regular file that a user named. Any link is followed, including those of `/proc`.
 ///
 /// # Errors
 /// When there is no such file, it is not a regular one, or it may not be read.

@@ -9,17 +9,17 @@
 //! ```
 //!
 //! A function keeps a frame pointer if somewhere in it the register is saved and then set to where
-//! it was saved: not always at the start, since compilers let an early return go first. It keeps
-//! none if it calls others, or uses the register for something else, without having done that. What
-//! does neither needs no frame: while it runs, the register is its caller's, whose caller is found.
-//! (That its caller is then left out of the stack is another matter.)
+//! it was saved: not always at the start, since compilers may place an early return before it. It
+//! keeps none if it calls others, or uses the register for something else, without having done
+//! that. A function that does neither needs no frame: while it runs, the register is its caller's,
+//! so the caller's caller is found. (The caller itself is then missing from the stack.)
 //!
 //! Of those that keep none, a function that only calls leaves the register alone: a stack that is
 //! followed through it lacks its caller, and goes on. One that uses the register for something else
 //! cuts the stack.
 //!
-//! Code that never returns, such as a part that a compiler split off to throw an exception, tells
-//! nothing either.
+//! Code that never returns, such as a part that a compiler split off to throw an exception, does
+//! not count either way.
 //!
 //! A function that begins by clearing the register is where a thread begins; it does not count.
 //!
@@ -60,7 +60,8 @@ pub struct FramePointers {
     /// Those that call others, or use the register otherwise, without one.
     pub not_keeping: u64,
     /// Those of [`not_keeping`](Self::not_keeping) that use the register otherwise, which cuts the
-    /// stacks of all that they call. Told apart on x86 only; elsewhere all of them are meant.
+    /// stacks of all that they call. They are distinguished on x86 only; elsewhere this is the
+    /// number of all.
     pub cutting: u64,
     /// Those that show nothing: they need no frame pointer, begin threads, or could not be read.
     pub undecided: u64,
@@ -70,17 +71,19 @@ pub struct FramePointers {
 }
 
 impl FramePointers {
-    /// How many functions tell something.
+    /// The number of functions that keep one or do not.
     pub fn decided(&self) -> u64 {
         self.keeping.saturating_add(self.not_keeping)
     }
 
-    /// The share that keeps none among those that tell something; `None` if nothing does.
+    /// The share of [`decided`](Self::decided) functions that keeps none; `None` if there are no
+    /// such functions.
     pub fn lacking(&self) -> Option<f64> {
         self.share(self.not_keeping)
     }
 
-    /// The share that cuts stacks among those that tell something; `None` if nothing does.
+    /// The share of [`decided`](Self::decided) functions that cuts stacks; `None` if there are no
+    /// such functions.
     pub fn cutting(&self) -> Option<f64> {
         self.share(self.cutting)
     }

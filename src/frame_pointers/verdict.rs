@@ -1,7 +1,8 @@
 //! Whether the stacks of a program can be found by frame pointers: it and its libraries together.
 //!
-//! One function without a frame pointer that uses the register for something else cuts the stack
-//! of everything that it calls. So nearly all functions have to keep one, where the work is done:
+//! One function without a frame pointer that uses the register for something else cuts the stack of
+//! everything that it calls. So nearly all functions of the files that do the work have to keep
+//! one:
 //!
 //! ```text
 //!   app        90 KB of code   keeps them      the program itself, before all
@@ -10,8 +11,8 @@
 //!   libc.so.6  1.4 MB          keeps none      the language's runtime, called for a short while
 //! ```
 //!
-//! A runtime library without frame pointers does not decide, as with most distributions no program
-//! could then be recorded by frame pointers; samples in it may lack callers, which is reported.
+//! A runtime library without frame pointers does not decide: on most distributions no program could
+//! then be recorded by frame pointers. Samples in it may lack callers, which is reported.
 //!
 //! Off-CPU time is different: nearly every wait is a system call in the C library, so the innermost
 //! frame in user space is one of its functions. Without frame pointers there, the function that
@@ -101,7 +102,7 @@ pub enum Verdict {
         /// Libraries that do not carry the work and keep none.
         beside: Vec<usize>,
     },
-    /// By no frame pointers, because of this file.
+    /// Not by frame pointers, because of this file.
     Copies {
         /// The file that keeps none.
         file: usize,
@@ -120,7 +121,7 @@ pub enum Time {
 }
 
 /// Looks at a program and its libraries, the program first. If it keeps no frame pointers itself,
-/// its libraries are left alone: nothing depends on them any more.
+/// its libraries are not read, as the verdict no longer depends on them.
 pub fn of_program(libraries: &Libraries) -> Vec<FileFrames> {
     let mut files: Vec<FileFrames> = Vec::new();
     let called = called(libraries);

@@ -1,4 +1,4 @@
-//! What an input holds: an inventory instead of a profile.
+//! An inventory of an input, instead of a profile.
 
 use crate::base::Sampling;
 use crate::perfdata::{Features, Reader, RecordedStacks, Storage, type_name};

@@ -6,18 +6,18 @@
 //!              └──── the weight is what follows the last space or tab
 //! ```
 //!
-//! It is the language of flame graphs and of the tests. Every name is a function; two functions
-//! of one name are the same here, as nothing tells them apart. `[truncated]`, `[broken stack]` and the
-//! other marks of proftool are read as marks. A name behind `~` is that of a function which was put into
-//! stacks that lacked it. `[frames missing]` between two functions is no function: the inner one was not called by the
-//! outer one, as frames are missing between them. The weight counts samples.
+//! Flame graphs and the tests use this format. Every name is a function; functions of one name are
+//! one function, as nothing distinguishes them. `[truncated]`, `[broken stack]` and the other marks
+//! of proftool are read as marks. A name after `~` is that of a restored function. `[frames
+//! missing]` is no function: it stands between two functions of which the outer one did not call
+//! the inner one, as frames are missing between them. The weight counts samples.
 //!
 //! # Frames without a name
 //!
-//! `[unknown]`, `unknown`, `??`, an empty frame, and `[libc.so.6]`, a module in place of a function, stand
-//! for functions that a profiler could not name: for a different one each time, as far as anyone knows. One
-//! node for all of them would be called by everything and call everything, and weld all of it into one
-//! cycle. They are distinguished by their callers:
+//! `[unknown]`, `unknown`, `??`, an empty frame, and `[libc.so.6]`, a module in place of a
+//! function, stand for functions that a profiler could not name: possibly a different one each
+//! time. One node for all of them would be called by everything and call everything, and join all
+//! functions into one cycle. They are distinguished by their callers:
 //!
 //! | the frame stands | it is | and is called |
 //! |---|---|---|
@@ -26,11 +26,11 @@
 //! | outermost, or below a mark | what is above the first function with a name | `[unknown] that calls main` |
 //! | on a stack without any name | its place on the stack | `[unknown] at depth 1` |
 //!
-//! So a node without a name has one caller at most. A cycle through it is one through that caller, which
-//! stacks show to have called whatever the node calls: no cycle is there that the stacks do not have.
-//! Its total is that of code without a name below one function, and each stack with such a frame is
-//! counted in a caveat. Frames with an address, such as `[libc.so.6 <7f12>]` or `[unmapped]+0x12`, are
-//! distinguished by it.
+//! So a node without a name has one caller at most. A cycle through it is one through that caller,
+//! and stacks show that it called whatever the node calls. So every cycle is one that the stacks
+//! have. Its total is that of code without a name below one function, and each stack with such a
+//! frame is counted in a caveat. Frames with an address, such as `[libc.so.6 <7f12>]` or
+//! `[unmapped]+0x12`, are distinguished by it.
 //!
 //! Where a name could not stand as it is, [`export::folded`](crate::export::folded) writes
 //! `\xNN` or `\u{N}`; exactly these are read back: for `;`, for the backslash, for characters that are

@@ -1,4 +1,4 @@
-//! The functions of a program as a linker or an optimizer of linked programs names them.
+//! The functions of a program by the names that a linker or a post-link optimizer uses.
 
 use rustc_hash::FxHashMap;
 

@@ -7,9 +7,9 @@
 //!                     behind         History ─▶ perf.data, if it is asked for
 //! ```
 //!
-//! The thread that empties the kernel's buffers does little else. What the reader cannot take in
-//! fast enough waits in a queue; where that is full, samples are let go and counted, but not the
-//! records between them that tell who runs and what is mapped.
+//! The thread that empties the kernel's buffers does little else. Records wait in a queue until the
+//! reader takes them. If the queue is full, samples are dropped and counted, but not the records
+//! between them that state what runs and what is mapped.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ pub struct Seen {
     pub samples: u64,
     /// Samples that the kernel had no room for.
     pub lost: u64,
-    /// Samples that had to be let go as reading them took too long.
+    /// Samples that were dropped because reading could not keep up.
     pub behind: u64,
     /// The number of samples whose rare stacks were merged into one.
     pub seldom: u64,
@@ -173,7 +173,7 @@ impl Live {
         self.latest.lock().expect("no thread panics").clone()
     }
 
-    /// Lets samples count for less the older they are: half after each half-life. With `None`, all
+    /// Sets the half-life of samples: their weight halves after each such time. With `None`, all
     /// since the beginning count the same.
     pub fn set_half_life(&self, half_life: Option<Duration>) {
         self.queue().half_life = half_life;
@@ -203,13 +203,13 @@ impl Live {
         }
     }
 
-    /// How the sampling ended, if it has and all that came is seen.
+    /// How the sampling ended, if it has and all of its samples were read.
     pub fn outcome(&self) -> Option<Watched> {
         let queue = self.queue();
         queue.outcome.filter(|_| queue.is_over)
     }
 
-    /// Whether it has ended by a fault of its own, and nothing more is to be seen.
+    /// Whether it has ended because of a fault of its own, and nothing more will come.
     pub fn is_broken(&self) -> bool {
         self.queue().is_broken
     }

@@ -65,11 +65,11 @@ pub struct Options {
     pub repairs: bool,
     /// Which calls in the code of the sampled files are added.
     pub calls: StaticCalls,
-    /// Whether the code of functions is followed where more than few stacks of a recording were cut: to
-    /// tell which of them may be outside of a cut.
+    /// Whether the code of functions is followed if more than a few stacks of a recording were cut,
+    /// to find out which functions may be outside of a cut.
     pub ranges: bool,
-    /// The directory in which symbols of the running kernel are kept from one time to the next, open to
-    /// its owner only; `None` to keep nothing.
+    /// The directory in which symbols of the running kernel and answers of debug information are
+    /// kept for the next start, accessible to its owner only; `None` to keep nothing.
     pub cache: Option<PathBuf>,
     /// Which source lines are looked up, where they are known.
     pub lines: SourceLines,
@@ -110,15 +110,16 @@ impl Default for Options {
     }
 }
 
-/// Told how many bytes are read and how many there are, 0 where that is not known.
+/// Called with the number of bytes read and the number of all bytes, which is 0 where it is not
+/// known.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Opens `path`, finds out what it is, and reads it.
 ///
 /// # Errors
 ///
-/// When it cannot be opened or is nothing that can be read; what is broken *in* a file is a
-/// caveat of the profile.
+/// If it cannot be opened, or is not a known kind of file. Damage *within* a file is a caveat of
+/// the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
     let profile = match door(path).map_err(Error::of(path))? {
         OpenedInput::Gmon(first) => return gmon_profile(path, first, options),

@@ -8,9 +8,9 @@
 //!
 //! ```
 //!
-//! Each record is a sample; its period is 1 where it is not printed. Frames are leaf first. A frame without a
-//! name is told apart by its module and address. Records without a stack have their one frame behind the
-//! event. Times are not read.
+//! Each record is a sample; its period is 1 where it is not printed. Frames are leaf first. A frame
+//! without a name is distinguished by its module and address. Records without a stack have their
+//! one frame behind the event. Times are not read.
 //!
 //! A comment `# frames: inferred 2,3; missing 4` before a record, as
 //! [`export::perf_script`](crate::export::perf_script) writes it, marks frames of the record.

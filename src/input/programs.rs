@@ -1,4 +1,4 @@
-//! Programs and libraries: what their code says of calls, nothing run.
+//! Programs and libraries: the calls in their code, found without running it.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The forms of calls that can be led through a stub, and what becomes of their bytes.
+//! The forms of calls that can be redirected to a stub, and their new bytes.
 //!
 //! ```text
 //!   [67|f2] e8 distance      call function      the same, but the distance leads to the stub
@@ -24,7 +24,7 @@ pub enum Form {
     JumpSlot,
 }
 
-/// An instruction that can be led through a stub.
+/// An instruction that can be redirected to a stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallForm {
     /// Its form.

@@ -1,4 +1,4 @@
-//! Why calls are not counted.
+//! The reasons why calls are not counted.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub enum Reason {
 pub struct LeftAlone {
     /// Direct calls.
     pub sites: BTreeMap<Reason, u64>,
-    /// Calls through pointers, which lead where only a run can tell.
+    /// Calls through pointers, whose callees are known only at run time.
     pub indirect: u64,
 }
 

@@ -1,24 +1,24 @@
-//! How calls are counted in a program that was not built for it: which calls, and the bytes that
-//! do it.
+//! Counts the calls of a program that was not built for it: chooses call sites, and makes the stubs
+//! and the changed instructions.
 //!
 //! ```text
-//!   scan ─▶ Calls ─▶ sites   direct calls, calls through slots, tail calls, each held against
+//!   scan ─▶ Calls ─▶ sites   direct calls, calls through slots, tail calls, each checked against
 //!                      │     the bounds of its function and the start of its callee
 //!                      ▼
 //!   memory ─▶ area ─▶ plan ─▶ call lex  becomes  call stub       four bytes change
 //!                                       stub:    lock incq counter; jmp lex
 //! ```
 //!
-//! A call stays where it was, so the return address is what it always was: stacks, exceptions and
-//! everything else that reads return addresses see no difference. The [`CallCounter`] plans; the
-//! [`sampler`](crate::sampler) asks it when the program is loaded and nothing of it has run yet,
-//! and when a library or another program has been loaded later, and writes into its memory. Files
+//! A call stays where it was, so its return address is unchanged: stacks, exceptions and everything
+//! else that reads return addresses see no difference. The [`CallCounter`] plans. The
+//! [`sampler`](crate::sampler) asks it when the program is loaded and has not run yet, and when a
+//! library or another program is loaded later, and writes the plan into the program's memory. Files
 //! are never changed.
 //!
-//! The idea of counting arcs is gprof's (Graham, Kessler, McKusick 1982); there the compiler does it.
-//! Leading calls through stubs in memory is that of dynamic instrumentation: Jeffrey K. Hollingsworth,
-//! Barton P. Miller, Jon Cargille, "Dynamic program instrumentation for scalable performance tools",
-//! 1994.
+//! The idea of counting arcs is gprof's (Graham, Kessler, McKusick 1982); there the compiler does
+//! it. Redirecting calls through stubs in memory is dynamic instrumentation: Jeffrey K.
+//! Hollingsworth, Barton P. Miller, Jon Cargille, "Dynamic program instrumentation for scalable
+//! performance tools", 1994.
 
 mod code;
 mod flags;
@@ -156,8 +156,8 @@ impl CallCounter {
         CallCounter { cache, ..self }
     }
 
-    /// The same, with counting given up where calls are so frequent that the program takes longer
-    /// than this part of its time without counting.
+    /// The same with a limit: counting of the most frequent calls is given up while it slows the
+    /// program down by more than this fraction of its time without counting.
     pub fn keeping_below(self, limit: Option<f64>) -> CallCounter {
         CallCounter { limit, ..self }
     }

@@ -1,4 +1,4 @@
-//! By which ways functions may be called that pass no counted site.
+//! Ways in which functions may be called without passing a counted site.
 
 use rustc_hash::FxHashSet;
 

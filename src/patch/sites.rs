@@ -158,7 +158,8 @@ struct Finder<'a> {
     binary: &'a Binary,
     code: &'a CodeBytes,
     reached: Reached,
-    /// What becomes of the flags in functions; `None` for addresses at which none starts.
+    /// Whether functions read the processor's flags; `None` for addresses at which no function
+    /// starts.
     callees: FxHashMap<u64, Option<Flags>>,
     /// The place of the last site's function: sites come in order of address.
     function: usize,

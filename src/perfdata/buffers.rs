@@ -1,5 +1,5 @@
-//! Buffers of bytes with records, each kept as long as a record in it waits, or somebody shares
-//! bytes of it.
+//! Buffers of bytes with records, each kept as long as a record in it waits, or bytes of it are
+//! shared.
 
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,7 @@ use linux_perf_event_reader::Endianness;
 
 use super::error::Flaw;
 
-/// A position in bytes that are not trusted. Every read is held against what is left.
+/// A position in bytes that are not trusted. Every read is compared with what is left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],

@@ -1,4 +1,4 @@
-//! Hands out records: those that waited, in order of time, and those that do not have to.
+//! Delivers records: the sorted ones in order of time, and those that need no sorting at once.
 
 use linux_perf_event_reader::{PerfEventHeader, RecordType, constants};
 

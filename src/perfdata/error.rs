@@ -38,7 +38,7 @@ pub enum Error {
         /// The bytes that there are.
         found: u64,
     },
-    /// A field of the header that nothing can be read without is wrong.
+    /// A field of the header is wrong, without which nothing can be read.
     #[error("bad header: {problem}")]
     BadHeader {
         /// What is wrong, with what was found.
@@ -77,7 +77,7 @@ pub(crate) enum Flaw {
         needed: u64,
         left: u64,
     },
-    /// `what` has a value that cannot be.
+    /// `what` has an impossible value.
     Value { what: &'static str, value: u64 },
     /// A fact without numbers.
     Fact(&'static str),

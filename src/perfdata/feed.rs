@@ -21,8 +21,8 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Begins behind the records of `reader`, which tells of the events and the machine. It is
-    /// not read: a recording without records will do.
+    /// Makes a feed. `reader` describes the events and the machine; its records are not read, so a
+    /// recording without records is enough.
     pub fn new(reader: Reader) -> Feed {
         Feed {
             at: reader.data_size().unwrap_or(0),
@@ -47,7 +47,7 @@ impl Feed {
         self.count_late();
     }
 
-    /// All buffers of the kernel were looked at once: hands out what is complete.
+    /// Ends a round, in which all buffers of the kernel were read once: hands out what is complete.
     pub fn end_round(&mut self, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
         if let Some(limit) = self.state.sorter.end_round() {
             self.hand_out(limit, visit);

@@ -1,4 +1,4 @@
-//! What the reader needs of an attr to take an event's records apart, in the file's byte order.
+//! What the reader needs of an attr to parse an event's records, in the file's byte order.
 //!
 //! Samples begin with the fields that their event asked for; all other kernel records end with a
 //! `struct sample_id` when the event has `sample_id_all`. [`Offsets`] has the places.

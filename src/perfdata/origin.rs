@@ -1,6 +1,7 @@
 //! Where records come from.
 
-/// Whom the kernel was running as it wrote a record, and where, as far as the record tells.
+/// The task that was running when the kernel wrote a record, and its processor, as far as the
+/// record states them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The process and the thread; -1 where the kernel does not know.

@@ -6,10 +6,9 @@
 //!                       └── decompressed ◀─┘ COMPRESSED
 //! ```
 //!
-//! Buffers are kept as long as a record in them waits; where too many would be, records wait on disk.
-//! A record that cannot be believed is passed
-//! over by its size, counted and reported; where the size cannot be trusted either, reading continues
-//! at the next place that looks like records.
+//! Buffers are kept as long as a record in them waits; if there are too many, records wait on disk.
+//! A damaged record is skipped by its size, counted and reported. If the size is damaged too,
+//! reading continues at the next place that looks like records.
 
 use linux_perf_event_reader::{PerfEventHeader, constants};
 
@@ -34,10 +33,10 @@ const BUFFER_SIZE: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Pass {
-    /// They were, or this cannot be bettered.
+    /// They were, or another pass could not improve the order.
     Done,
-    /// A record came too late. What was visited is to be thrown away, and the next pass, which
-    /// holds more records back, will be in order.
+    /// A record came too late. The caller discards what was visited; the next pass, which holds
+    /// more records back, is in order.
     Again,
 }
 
@@ -112,8 +111,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Only what the operating system says while reading, and that no event is described; bad
-    /// contents are caveats.
+    /// Errors of reading, and recordings that describe no event. Damaged contents are caveats.
     pub fn visit(
         &mut self,
         mut progress: impl FnMut(u64),

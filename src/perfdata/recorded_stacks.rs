@@ -6,7 +6,7 @@ use linux_perf_event_reader::{AttrFlags, SampleFormat};
 
 use super::Attr;
 
-/// What samples hold of the user's stack. The order is that of how much: of several events the one
+/// What samples hold of the user's stack, in increasing order. If there are several events, the one
 /// with most decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordedStacks {

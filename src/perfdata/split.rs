@@ -1,4 +1,4 @@
-//! Takes bytes apart into records, and finds the next record where a size cannot be believed.
+//! Splits bytes into records, and finds the next record after a damaged size.
 
 use linux_perf_event_reader::{Endianness, PerfEventHeader, constants};
 
@@ -16,7 +16,7 @@ pub(super) enum Split<'a> {
     Record(PerfEventHeader, &'a [u8]),
     /// The beginning of a record that goes on behind these bytes.
     Incomplete,
-    /// A header with a size that cannot be.
+    /// A header with an impossible size.
     BadSize(u16),
 }
 

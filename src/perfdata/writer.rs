@@ -13,10 +13,10 @@
 //! ```
 //!
 //! The writer keeps the file readable all the time: the feature bits are set last, and
-//! [`Writer::sync`] makes the data size in the header true. A recorder that is killed leaves a
-//! file that has everything up to its last `sync`, lacks the features, and says that it is
-//! unfinished. (perf leaves a data size of 0 for that, which other readers take for no data. A file
-//! without features may be whole: other programs write such.)
+//! [`Writer::sync`] updates the data size in the header. A recorder that is killed leaves a file
+//! that has everything up to its last `sync`, lacks the features, and says that it is unfinished.
+//! (perf leaves a data size of 0 for that, which other readers take for no data. A file without
+//! features may be whole: other programs write such.)
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -133,8 +133,8 @@ impl<W: Write + Seek> Writer<W> {
         })
     }
 
-    /// From now on compresses what is given to [`Writer::append_drained`], at a level of zstd, 1
-    /// to 22.
+    /// From now on compresses what is given to [`Writer::append_drained`], at this level of zstd (1 to
+    /// 22).
     ///
     /// # Errors
     ///
@@ -165,8 +165,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Those of `out`. What was written before stays readable, also of these records those that are
-    /// whole: a record that was written in part is never counted into the data.
+    /// Those of `out`. What was written before stays readable, including whole records of this
+    /// call: a partly written record never counts as data.
     pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
         let mut written = 0;
         while written < records.len() {
@@ -192,7 +192,7 @@ impl<W: Write + Seek> Writer<W> {
         self.append(&FINISHED_ROUND)
     }
 
-    /// Makes the data size in the header true.
+    /// Updates the data size in the header.
     pub fn sync(&mut self) -> io::Result<()> {
         if self.synced_size == self.data_size {
             return Ok(());
@@ -214,7 +214,8 @@ impl<W: Write + Seek> Writer<W> {
         self.data_end()
     }
 
-    /// The most bytes that [`Writer::append_drained`] adds to the file for this many.
+    /// The maximum number of bytes that [`Writer::append_drained`] adds to the file for this number
+    /// of bytes.
     pub fn most_appended(&self, bytes: u64) -> u64 {
         match self.compressor {
             Some(_) => Compressor::most_written(bytes),
@@ -222,7 +223,7 @@ impl<W: Write + Seek> Writer<W> {
         }
     }
 
-    /// Ends the file with its features. Gives its size.
+    /// Ends the file with its features, and returns its size in bytes.
     ///
     /// # Errors
     ///
@@ -253,7 +254,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(offset)
     }
 
-    /// Gives back what was written to.
+    /// Returns what was written to.
     pub fn into_inner(self) -> W {
         self.out
     }

@@ -1,7 +1,7 @@
-//! What a recording says of itself.
+//! What a recording states about itself.
 
-/// The circumstances of a recording, as far as it tells them. No analysis computes from these:
-/// they are for a person who wants to know what lies before them.
+/// The circumstances of a recording, as far as it states them. They are for people; no analysis
+/// uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     /// The command that was recorded, or the recorder's own command line.

@@ -1,4 +1,4 @@
-//! What the code of the modules says of calls, whether they happened or not.
+//! The calls in the code of the modules, whether they happened or not.
 
 use crate::base::IdVec;
 
@@ -41,8 +41,8 @@ impl CallKind {
         }
     }
 
-    /// Whether going through the place gets from one function to the other: a pointer that is
-    /// taken may never be used.
+    /// Whether executing the place leads from one function to the other. Taking a pointer does not,
+    /// as it may never be used.
     pub fn is_call(self) -> bool {
         self != CallKind::Pointer
     }
@@ -61,18 +61,18 @@ pub struct Call {
     pub sites: u64,
 }
 
-/// What the code of a function says of it alone.
+/// What is known of a single function from its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionCode {
     /// Its size in bytes; 0 where it is not known.
     pub size: u64,
     /// Whether only its name is known: no file that was looked at defines it.
     pub imported: bool,
-    /// Calls in it whose callees only a run can tell.
+    /// Calls in it whose callees are known only at run time.
     pub indirect_calls: u64,
     /// Jumps in it that may be tail calls, or the tables of switches.
     pub indirect_jumps: u64,
-    /// Those of these jumps that go through the table of a switch for certain.
+    /// Those of these jumps that certainly go through the table of a switch.
     pub switch_jumps: u64,
     /// Words of initialized data that hold its address: it may be called through them.
     pub pointers_in_data: u64,
@@ -87,7 +87,7 @@ pub struct FunctionCode {
 }
 
 impl FunctionCode {
-    /// Whether it calls, or jumps to, a function that only a run can tell.
+    /// Whether it calls, or jumps to, a function that is known only at run time.
     pub fn calls_indirectly(&self) -> bool {
         self.indirect_calls > 0 || self.indirect_jumps > self.switch_jumps
     }
@@ -113,14 +113,14 @@ impl FunctionCode {
 pub struct FollowedFunction {
     /// The function, if samples show it; several of these may be copies of one.
     pub function: Option<FunctionId>,
-    /// Whether it makes calls whose callees only a run can tell.
+    /// Whether it makes calls whose callees are known only at run time.
     pub calls_unknown: bool,
     /// Whether some of its code was not read.
     pub is_unread: bool,
 }
 
-/// The code that the functions of samples lead to, as far as it was followed: far enough to find out
-/// which of them lead to calls whose callees only a run can tell.
+/// The code that the functions of samples lead to, as far as it was followed: far enough to find
+/// out which of them lead to calls whose callees are known only at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
     /// The functions.
@@ -131,7 +131,7 @@ pub struct Followed {
     pub copied: Vec<FunctionId>,
 }
 
-/// What was found in the code of the modules; empty where nobody looked.
+/// What was found in the code of the modules; empty if it was not read.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
     /// In order of caller, callee and kind, each once.

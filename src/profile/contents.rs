@@ -2,8 +2,7 @@
 
 use crate::base::{Caveats, Event, Sampling};
 
-/// An inventory of an input. A profile says where time went; this says what there is to make one
-/// from.
+/// An inventory of an input: the events, records and features from which a profile can be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// What kind of file it is, in a few words.
@@ -18,7 +17,7 @@ pub struct Contents {
     pub records: Vec<(String, u64)>,
     /// The names of the optional parts that it has, in the file's order.
     pub features: Vec<String>,
-    /// What it says of its making: names and values, for people.
+    /// How it was made: names and values, for people.
     pub circumstances: Vec<(&'static str, String)>,
     /// What could not be read.
     pub caveats: Caveats,

@@ -32,8 +32,8 @@ pub struct SiteCount {
     pub between: Option<(FunctionId, FunctionId)>,
 }
 
-/// Exact numbers of calls. Samples cannot give them: a stack shows who is being called, not how
-/// often.
+/// Exact numbers of calls. Samples cannot provide them: a stack shows which calls are active, not
+/// how often they were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     calls: Vec<CallCount>,
@@ -90,8 +90,8 @@ impl Counts {
         self.calls.retain(keep);
     }
 
-    /// Whether pairs without a count may have called each other. Of a gmon.out they have not: all
-    /// calls of instrumented functions are counted there.
+    /// Whether pairs without a count may have called each other. In a gmon.out they have not: it
+    /// counts all calls of instrumented functions.
     pub fn are_partial(&self) -> bool {
         self.complete.is_some()
     }
@@ -102,8 +102,8 @@ impl Counts {
         complete.is_none_or(|complete| complete.binary_search(&function).is_ok())
     }
 
-    /// The same counts, where pairs without one may have called each other. Only of the functions in
-    /// `complete` all calls were counted.
+    /// The same counts, marked as incomplete: pairs without a count may have called each other. All
+    /// calls were counted only for the functions in `complete`.
     #[must_use]
     pub fn partial(self, mut complete: Vec<FunctionId>) -> Counts {
         complete.sort_unstable();

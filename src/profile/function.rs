@@ -74,8 +74,8 @@ impl Function {
         }
     }
 
-    /// Whether it is a mark under which what is known of a stack hangs whose outer callers are not:
-    /// [`TRUNCATED`] or [`BROKEN`].
+    /// Whether it is the mark of a cut stack, [`TRUNCATED`] or [`BROKEN`], which stands for the
+    /// unknown outer callers.
     pub fn is_cut_mark(&self) -> bool {
         self.kind == FunctionKind::Mark && [TRUNCATED, BROKEN].contains(&&*self.name)
     }

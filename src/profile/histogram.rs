@@ -1,12 +1,12 @@
-//! What a gmon.out has beside samples and counts of calls.
+//! What a gmon.out has in addition to samples and call counts.
 
 use super::FunctionId;
 
-/// How the histogram of addresses of a gmon.out was made: what has to be known, beyond the profile, to
-/// print it as gprof does.
+/// How the histogram of addresses of a gmon.out was made: what gprof's own text needs beyond the
+/// profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// The number of ticks a second.
+    /// The number of ticks per second.
     pub rate: u64,
     /// The number of all ticks.
     pub ticks: u64,
@@ -17,7 +17,7 @@ pub struct Histogram {
     pub bucket: u64,
     /// The pairs of callers and callees that were counted, in the file's order.
     pub arcs: Vec<(FunctionId, FunctionId)>,
-    /// The name of the source file of functions that only it could name, in order of function, where
-    /// debug information tells it.
+    /// The name of the source file of functions that are local to it, in order of function, where
+    /// debug information states it.
     pub files: Vec<(FunctionId, String)>,
 }

@@ -9,7 +9,7 @@ use crate::base::{Interner, NameId};
 pub struct Listing {
     /// The path of the file that has the code.
     pub file: String,
-    /// What the code in that file is to the code that ran.
+    /// How the code in that file relates to the code that ran.
     pub origin: Origin,
     /// When that file was last written.
     pub modified: Option<SystemTime>,
@@ -28,7 +28,7 @@ pub struct Listing {
     pub is_cut: bool,
 }
 
-/// What listed code is to the code that ran.
+/// How listed code relates to the code that ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// The file was mapped.

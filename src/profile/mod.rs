@@ -94,7 +94,7 @@ pub struct Profile {
     pub build_ids: IdVec<ModuleId, Option<BuildId>>,
     /// Functions by identity.
     pub functions: IdVec<FunctionId, Function>,
-    /// What functions are called that share their names: [`Profile::distinct_name`].
+    /// The labels of functions that share their names: [`Profile::distinct_name`].
     pub distinct_names: DistinctNames,
     /// What debug information says beyond names and declarations.
     pub source: Source,
@@ -117,16 +117,17 @@ pub struct Profile {
     pub code: Code,
     /// How often functions called each other, where calls were counted.
     pub counts: Option<Counts>,
-    /// How far its stacks can be believed, where that was looked into.
+    /// How reliable its stacks are, where they were checked.
     pub quality: Option<Quality>,
-    /// What is not known about this profile.
+    /// What is unknown about this profile.
     pub caveats: Caveats,
-    /// What its functions stand for.
+    /// What kind of row its functions are.
     pub rows: RowKind,
 }
 
 impl Profile {
-    /// Compares two functions by name, then module, then id: what ties are broken by, everywhere.
+    /// Compares two functions by name, then module, then id. Ties are broken in this order
+    /// everywhere.
     pub fn compare_names(&self, a: FunctionId, b: FunctionId) -> Ordering {
         let key = |id: FunctionId| {
             let function = &self.functions[id];

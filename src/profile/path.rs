@@ -23,13 +23,13 @@ pub struct CallPath {
     pub function: FunctionId,
     /// Whether its code was inlined into the caller's.
     pub inlined: bool,
-    /// Whether it was not recorded, but must have been there by the code around it.
+    /// Whether it was not recorded but restored from the code.
     pub inferred: bool,
     /// Whether frames are missing between it and its caller: both were on the stack, or at least a
     /// chain of frames leads from one to the other, but the caller called something else.
     pub across_gap: bool,
-    /// Whether functions inlined into the caller may be missing between it and its caller, which was
-    /// restored: it is not known which of several calls there led on.
+    /// Whether functions inlined into the caller may be missing between it and its caller, which
+    /// was restored: it is not known which of several calls there was active.
     pub may_lack_inlined: bool,
     /// The functions of which some are missing there, if it is known that no others are.
     pub candidates: Option<FunctionSetId>,

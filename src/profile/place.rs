@@ -22,8 +22,8 @@ pub struct Place {
     pub caller: Option<PlaceId>,
     /// The call path.
     pub path: PathId,
-    /// The line of the caller from which the call was made, where it is known; of inlined code the
-    /// line that it was inlined for.
+    /// The line of the caller from which the call was made, where it is known; for inlined code,
+    /// the line of the inlined call.
     pub line: Option<LineId>,
     /// The address at which the function was executing, where addresses were asked for: of the sample
     /// itself, or inside of the call instruction. Inlined calls share it with the function around them.

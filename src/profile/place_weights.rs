@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{PlaceId, Places, Selection};
 use crate::base::IdVec;
 
-/// Which place is further in than which, and what passes each.
+/// The nesting of places, and the weight that passes each.
 ///
 /// The places are numbered so that those inside of a place follow it: `first` is a place's own number,
 /// and `size` the number of places at it and further in.

@@ -1,12 +1,12 @@
-//! How far the stacks of a recording can be believed.
+//! How reliable the stacks of a recording are.
 
 /// The numbers of samples with stacks in user space, by what the code says of them. They are of the
 /// whole recording, whatever is selected of it.
 ///
-/// Each call on a stack is held against the code: the instruction before the return address calls
-/// the function that is next on the stack, or it does not, or only a run can tell. A sample counts
-/// once, by the worst that is to be said of its stack; so all but `rooted` and
-/// `exact_leaf` add up to `stacks`.
+/// Each call on a stack is checked against the code: the instruction before the return address
+/// calls the function that is next on the stack, or it does not, or only a run can tell. A sample
+/// counts once, by the worst finding about its stack. So all fields but `rooted` and `exact_leaf`
+/// add up to `stacks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
     /// Samples with a user-space stack.

@@ -1,4 +1,4 @@
-//! What of recording this machine lets this user do: by its settings, and by trying.
+//! What this user may record on this machine, by its settings and by trials.
 //!
 //! | setting | limits |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | `kernel.perf_event_max_stack` | how many frames a call chain has at most |
 //! | `kernel.perf_event_max_sample_rate` | how often may be sampled |
 //!
-//! Settings do not tell all: containers, security modules and virtual machines refuse on their own.
-//! So events are opened, and closed before they count anything.
+//! Settings are not everything: containers, security modules and virtual machines have restrictions
+//! of their own. So events are opened for a trial, and closed before they count anything.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -28,7 +28,7 @@ const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
-/// What came of opening an event.
+/// The result of opening an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trial {
     /// It was opened.
@@ -49,7 +49,7 @@ impl Trial {
     }
 }
 
-/// The machine as this user has it. Settings are `None` where they cannot be read.
+/// What this user may record on this machine. Settings are `None` where they cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The rights of this process, with `kernel.perf_event_paranoid` and `kernel.kptr_restrict`.
@@ -88,7 +88,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Looks at the settings, and tries.
+    /// Reads the settings, and opens events for a trial.
     pub fn look() -> Capabilities {
         let clock = EventSpec::cpu_clock();
         let status = read("/proc/self/status").unwrap_or_default();
@@ -116,7 +116,8 @@ impl Capabilities {
         }
     }
 
-    /// How large the buffer of each processor may be, in KiB: a power of two; `None` for any size.
+    /// The maximum size of each processor's buffer in KiB, a power of two; `None` if there is no
+    /// limit.
     pub fn ring_kib(&self) -> Option<u64> {
         if !self.lock_limited {
             return None;

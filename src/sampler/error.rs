@@ -1,4 +1,4 @@
-//! What can go wrong while recording, and what is worth a note.
+//! Errors of recording, and notes on it.
 
 use std::fmt;
 use std::io;
@@ -283,7 +283,7 @@ impl Error {
     }
 }
 
-/// Something about a recording that its reader should know. Each is one line.
+/// Something about a recording that its user should know. Each is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
@@ -323,8 +323,8 @@ pub enum Note {
         /// The size that was wanted.
         wanted: usize,
     },
-    /// So much memory may not be locked that the ring buffers hold enough copies of the size that
-    /// was wanted.
+    /// The limit of locked memory is too low for ring buffers that hold enough copies of the
+    /// requested size.
     SmallerCopies {
         /// Their size.
         size: CopySize,
@@ -336,7 +336,7 @@ pub enum Note {
     },
     /// There is a part file of an earlier recording to the same output.
     Unfinished(PathBuf),
-    /// From now on is recorded.
+    /// The recording begins now.
     Begun,
     /// The recording is whole; the command goes on.
     CommandGoesOn,

@@ -1,4 +1,4 @@
-//! The machine: what a recording tells of it.
+//! The description of the machine in a recording.
 
 use std::fs;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! Signals as something to poll: they wait in a descriptor instead of interrupting.
+//! Signals that can be polled: they wait in a descriptor instead of interrupting.
 #![expect(unsafe_code, reason = "signal masks have no safe interface")]
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Which part of the processor time of what is recorded is spent in user space.
+//! The share of the recorded processor time that is spent in user space.
 //!
 //! A clock counts all time of a thread, also where only samples of user space are recorded. How much
 //! of it could have samples then is an estimate: the kernel splits times by its ticks.

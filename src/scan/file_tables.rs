@@ -1,4 +1,4 @@
-//! What is read of a file before its code is: the same for all of it and for one function.
+//! The tables of a file that are read before its code, for all functions or for a single one.
 
 use std::sync::OnceLock;
 

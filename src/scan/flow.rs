@@ -18,9 +18,9 @@ pub(super) enum Flow {
     CallUnknown,
     /// A jump to what a register or computed memory holds.
     JumpUnknown,
-    /// This address is computed; it is not gone to.
+    /// This address is computed, not jumped to.
     Address(u64),
-    /// The pointer at this address is loaded; it is not gone to.
+    /// The pointer at this address is loaded, not jumped through.
     LoadSlot(u64),
 }
 

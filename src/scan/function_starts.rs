@@ -7,7 +7,7 @@
 //!
 //! Calls ask for hundreds of thousands of addresses all over the file. A table of hashes of many
 //! functions is larger than the caches of a processor, and each question would wait for memory;
-//! this table takes some ten bytes a function.
+//! this table takes about ten bytes per function.
 
 use crate::binary::FunctionSymbol;
 

@@ -1,4 +1,4 @@
-//! Imports get their ids, one a name.
+//! Gives imports their ids, one per name.
 
 use rustc_hash::FxHashMap;
 

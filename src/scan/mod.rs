@@ -71,11 +71,11 @@ define_id! {
 pub struct CodeFunction {
     /// Where it is, and its name by [`Binary::function_name`].
     pub symbol: FunctionSymbol,
-    /// Calls through a register or through memory whose callees only a run can tell.
+    /// Calls through a register or through memory whose callees are known only at run time.
     pub indirect_calls: u64,
     /// Jumps through a register or through memory: tables of switches, or tail calls.
     pub indirect_jumps: u64,
-    /// Those of these jumps that go through the table of a switch for certain.
+    /// Those of these jumps that certainly go through the table of a switch.
     pub switch_jumps: u64,
     /// Pointers in data, writable data included, that hold the function's start when the program
     /// starts: in virtual tables, tables of callbacks, initialized variables. The linker's own

@@ -290,7 +290,7 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// What registers hold where the unwinder may enter: nothing that is known, but for those
+    /// What registers hold where the unwinder may enter: nothing that is known, except for those
     /// that nothing else is ever put into.
     fn at_hidden_entry(&self) -> Values {
         let mut values = [UNKNOWN; 32];

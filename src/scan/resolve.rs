@@ -74,7 +74,7 @@ pub(super) struct Stretch<'a> {
     pub(super) start: u64,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
     /// A reference to a function.
@@ -83,7 +83,7 @@ pub(super) enum Resolved {
     Within,
     /// A call to an address that is in no other function.
     Astray,
-    /// A call of something that only a run can tell.
+    /// A call whose callee is known only at run time.
     UnknownCall,
     /// The same for a jump.
     UnknownJump,

@@ -24,7 +24,7 @@ pub enum Destination {
     Function(Svma),
     /// To what is known by this linkage name.
     Import(String),
-    /// Only a run can tell.
+    /// It is known only at run time.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ pub struct Callees {
     pub functions: Vec<Svma>,
     /// Those that are known by name only, in order of appearance.
     pub imports: Vec<String>,
-    /// Whether there are others that only a run can tell.
+    /// Whether there are others that are known only at run time.
     pub are_more: bool,
     /// Whether all bytes of the function are instructions, so that nothing can be hidden in it.
     pub is_complete: bool,

@@ -5,8 +5,8 @@
 //!   f.mid:   …         ◀────── jmp f.mid            one function in two places
 //! ```
 //!
-//! With symbols names tell, if one of the two goes to the other: `.cold`, `.part.0`. Without
-//! symbols only bounds are left. Nameless code is a part if all that refers to it are jumps of one
+//! With symbols the names decide (`.cold`, `.part.0`), if one of the two goes to the other. Without
+//! symbols there are only bounds. Nameless code is a part if all that refers to it are jumps of one
 //! function, and either it jumps back into the middle of that one, or its unwind information says
 //! that a frame is set up already where it begins. A function that is only ever reached by tail
 //! calls does neither. A part that is called, or that never returns and begins without a frame,

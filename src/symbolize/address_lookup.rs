@@ -1,7 +1,7 @@
 //! Looks addresses up, in parallel: by image, and large images by chunk.
 //!
-//! Debug information is read unit by unit as addresses ask for it, once for all workers. Addresses
-//! are sorted, so workers seldom wait for one another's units.
+//! Debug information is read unit by unit as addresses need it, once for all workers. Addresses are
+//! sorted, so workers seldom wait for one another's units.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! What a profile does not know of its files, noted in it.
+//! Adds the caveats about files to a profile.
 
 use std::collections::BTreeMap;
 

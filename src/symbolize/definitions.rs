@@ -1,8 +1,8 @@
 //! Which file defines a function that another one calls by name.
 //!
-//! Files that are looked at come first: those that the caller needs, in its order, then the
-//! others. Beyond them, where the libraries of a program can be found as the dynamic linker finds
-//! them, they tell where a function is that is not looked at.
+//! Scanned files come first: those that the caller needs, in its order, then the others. After them
+//! come the libraries of a program, if they can be found as the dynamic linker finds them: they
+//! show where a function is that was not scanned.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

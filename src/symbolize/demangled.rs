@@ -1,4 +1,4 @@
-//! Names for people, made of linkage names.
+//! Demangles linkage names, for people.
 
 use std::num::NonZeroUsize;
 

@@ -1,4 +1,4 @@
-//! What this machine knows of its running kernel: names for recordings that were made on it.
+//! The names of this machine's running kernel, for recordings that were made under it.
 
 use std::fs;
 use std::path::Path;

@@ -33,7 +33,7 @@ enum Key {
     Named(ImageId, String),
     /// Only inlined copies of it are known; the number of what they are copies of.
     Inlined(ImageId, usize),
-    /// Nothing is known but the name by which it is called, and at best the file that defines it.
+    /// Only the name by which it is called is known, and perhaps the file that defines it.
     Import(Box<(String, String)>),
 }
 

@@ -1,4 +1,4 @@
-//! Files and kernel symbols, each opened once, ahead of need where somebody has the time.
+//! Files and kernel symbols, each opened once, and before they are needed if a worker has time.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ struct File {
 /// A file that was opened, or why it could not be.
 pub(super) type OpenedBinary = Result<Arc<Binary>, (CaveatKind, String)>;
 
-/// What names come from. It may be shared: while one worker reads the samples of a recording,
+/// The sources of names. It may be shared: while one worker reads the samples of a recording,
 /// another [prepares](Library::prepare) the images that they are in.
 pub struct Library {
     pub(super) options: Options,
@@ -73,7 +73,7 @@ impl Library {
         }
     }
 
-    /// Reads what the names of an image's addresses come from.
+    /// Reads the source of the names of an image's addresses.
     pub fn prepare(&self, image: &Image) {
         match image.kind {
             ImageKind::File => {

@@ -1,9 +1,10 @@
-//! What a profile keeps of debug information, so that small files cannot make large profiles.
+//! Limits on what a profile keeps of debug information, so that small files cannot make large
+//! profiles.
 //!
-//! Two things grow as products: names, because many functions may each have a part of the same
-//! long string, and stacks with inlined calls, as each address on each stack may have hundreds of
-//! them. Both are cut where they are far from what compilers make, in an order that depends on the
-//! input alone, and what is cut is counted.
+//! Two things grow as products: names, because many functions may each have a part of the same long
+//! string, and stacks with inlined calls, as each address on each stack may have hundreds of them.
+//! Both are cut where they far exceed what compilers make, in an order that depends on the input
+//! alone. What is cut is counted.
 
 use std::collections::BTreeMap;
 

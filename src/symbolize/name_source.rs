@@ -1,4 +1,4 @@
-//! What an image's names come from.
+//! Where the names of an image come from.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Which samples have frames without names, and why: counted in one walk over the stacks, however many
-//! files and processes they are in.
+//! Counts the samples that have frames without names, and why, in one walk over the stacks.
 
 use crate::base::{CaveatKind, IdVec};
 use crate::profile::Builder;

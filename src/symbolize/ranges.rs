@@ -1,4 +1,4 @@
-//! What ranges of totals need of the code, where stacks are incomplete.
+//! The code that ranges of totals need, where stacks are incomplete.
 
 use crate::base::CaveatKind;
 use crate::profile::{self, Builder, FunctionId};

@@ -10,7 +10,7 @@ use super::unwinders::Unwinders;
 use super::{Image, JitSource, Trace, Unwinding};
 
 /// Reads all samples of a part of time. `progress` is called with the number of bytes read so far,
-/// `on_hit` with each image at the first address in it. Copied stacks are unwound if there are
+/// `on_hit` with each image when its first address occurs. Copied stacks are unwound if there are
 /// unwinders; else such samples have the stack of their call chain. Without a source of generated
 /// code, generated functions have no names.
 ///

@@ -62,7 +62,7 @@ impl Limits {
     }
 }
 
-/// What became of rows of samples.
+/// The new places of rows of samples.
 #[derive(Debug, Default)]
 pub(super) struct Compacted {
     /// For each row of samples the row that it is part of now.

@@ -1,7 +1,7 @@
-//! The weights of all samples of an event, held against what the recorder read from its counter.
+//! The weights of all samples of an event, compared with what the recorder read from its counter.
 //!
 //! The kernel chooses the periods of events that are sampled by frequency: where an event comes in
-//! bursts, their sum may be twice what happened. The counter of the same event tells.
+//! bursts, their sum may be twice what happened. The counter of the same event shows that.
 //!
 //! Our recorder writes what was counted into READ records, each with what has come since the one
 //! before, at the end or, where a recording is watched, a few times a second. A first count of zero

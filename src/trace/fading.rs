@@ -1,4 +1,4 @@
-//! Samples that count for less the longer ago they were.
+//! Samples whose weight decreases with their age.
 
 use crate::base::{IdVec, WeightSum};
 
@@ -41,7 +41,7 @@ impl Fading {
         }
     }
 
-    /// The rows as they were at the last time, but for those that are next to nothing. Weights are
+    /// The rows as they were at the last time, except for those that are next to nothing. Weights are
     /// rounded to whole ones, and so are the numbers of samples, in a way that keeps their sum: what
     /// is left of a row is added to the next.
     pub(super) fn rows(&self, samples: &Samples) -> Vec<TraceSample> {

@@ -1,4 +1,4 @@
-//! Images: what holds code, and how addresses in it are counted.
+//! Images: what contains code, and what addresses in it mean.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ define_id! {
 pub enum CallerBy {
     /// By unwinding rules, or by the processor: it is the caller.
     Rules,
-    /// By a frame pointer, which leads past the caller of a function that keeps no frame.
+    /// By a frame pointer, which skips the caller of a function that keeps no frame.
     FramePointer,
 }
 
-/// Something that holds code.
+/// Something that contains code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
     /// The path of the file, or a name in brackets, as text.

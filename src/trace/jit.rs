@@ -6,8 +6,8 @@
 //! ```
 //!
 //! An address in such code is counted as the place of the code in the file, which is the same
-//! wherever the code is moved and never that of other code. So what a sample shows is decided here,
-//! by its time, and frames stay as few as there are distinct places.
+//! wherever the code is moved and never that of other code. So the time of a sample decides here
+//! which code it is in, and there are only as many frames as distinct places.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use super::tracer::Tracer;
 use super::unwinders::Unwinders;
 use super::{Image, JitSource, Trace, Unwinding};
 
-/// Takes records as they are made, and gives a trace of what has come so far whenever it is asked.
+/// Takes records as they are made, and returns a trace of all records so far on request.
 ///
 /// However long it runs, its memory is bounded: processes that have ended are forgotten, and where
 /// there are very many stacks, the rarest are merged into one, which is called
@@ -34,7 +34,7 @@ pub struct LiveTrace<'o, 'scope, 'env> {
     seldom: u64,
 }
 
-/// What a [`LiveTrace`] trace is at one moment.
+/// The state of a [`LiveTrace`] at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
     /// The trace.
@@ -48,9 +48,9 @@ pub struct Moment {
 }
 
 impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
-    /// Begins a trace. `head` tells of the events and the machine; it is not read. Copied stacks are
-    /// unwound by workers that live in `scope`. `on_hit` is called with each image at the first
-    /// address in it.
+    /// Begins a trace. `head` describes the events and the machine; its records are not read.
+    /// Copied stacks are unwound by workers that live in `scope`. `on_hit` is called with each
+    /// image at the first address in it.
     pub fn new(
         head: Reader,
         scope: &'scope std::thread::Scope<'scope, 'env>,
@@ -81,7 +81,7 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
         self.feed.append(records, visit);
     }
 
-    /// All buffers of the kernel were looked at once.
+    /// Ends a round, in which all buffers of the kernel were read once.
     pub fn end_round(&mut self) {
         let tracer = &mut self.tracer;
         let visit = &mut |reader: &Reader, record: &Record<'_>| tracer.record(reader, record);
@@ -106,7 +106,8 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
         self.feed.handed_out()
     }
 
-    /// Lets samples fade: those of before the last time count for so much of what they counted then.
+    /// Lets samples fade: those up to the last call keep this share of the weight that they had then,
+    /// and later ones count whole.
     pub fn fade(&mut self, share: f64) {
         self.tracer.count_chains();
         self.fading.fade(&self.tracer.samples, share);
@@ -115,7 +116,7 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
         }
     }
 
-    /// What has come so far, faded or not.
+    /// Returns the trace of all records so far, faded or not.
     pub fn look(&mut self, faded: bool) -> Moment {
         self.tracer.settle(self.feed.reader());
         // As a file of this moment ends: the last record may be one that is of no interval.

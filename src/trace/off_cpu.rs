@@ -1,4 +1,4 @@
-//! Time off the processor as samples of two events of their own, in nanoseconds.
+//! Off-CPU time as samples of two events, in nanoseconds.
 //!
 //! ```text
 //!   sample of context-switches   the stack with which a thread leaves its processor
@@ -7,15 +7,15 @@
 //!                                 ══▶ one sample of `off-cpu`, or of `preempted`, on that stack
 //! ```
 //!
-//! A recording has these events if one of its events was asked for switches and there are some.
-//! The interval is that between the two records: a thread that was woken counts as off until it
-//! has a processor again. The idle thread of a processor, number 0, is not waiting for anything.
+//! A recording has these events if one of its events records switches and there are some. The
+//! interval is that between the two records: a thread that was woken counts as off until it has a
+//! processor again. The idle thread of a processor, number 0, is not waiting for anything.
 //!
-//! A thread that is off at the end counts up to the last record, which of our own recordings tells when
-//! they ended. A thread that was off when the recording began has no stack: its interval counts from the
-//! beginning if the recorder recorded that, and does not count otherwise. The time between the
-//! creation of a thread and its first step does not count. With `--time`, intervals are cut to the
-//! range.
+//! A thread that is off at the end counts up to the last record, which in recordings of proftool
+//! marks their end. A thread that was off when the recording began has no stack: its interval
+//! counts from the beginning if the recorder recorded that, and does not count otherwise. The time
+//! between the creation of a thread and its first step does not count. With `--time`, intervals are
+//! cut to the range.
 //!
 //! A stack that is a copy is known later than its interval; whichever comes first waits.
 

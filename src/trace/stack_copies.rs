@@ -1,7 +1,7 @@
 //! Samples with copied stacks, on their way through the workers that unwind them.
 //!
-//! A sample is taken in at once but for its stack; that is found when its batch comes back. Batches
-//! come back in order, and at places that depend on the recording alone: so does the trace.
+//! A sample is counted at once except for its stack, which is added when its batch comes back.
+//! Batches come back in order, and at places that depend on the recording alone: so does the trace.
 
 use std::collections::VecDeque;
 use std::ops::Range;

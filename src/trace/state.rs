@@ -1,4 +1,4 @@
-//! What a trace is when records have come to an end, or while somebody looks.
+//! The trace at the end of the records, or at a moment in between.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ use super::tracer::mappings::listed_builds;
 use super::tracer::{Depths, Lost, Tracer};
 use super::{Image, ImageId, ImageKind, Recording, Trace, TraceSample};
 
-/// Fewer samples say nothing about frame pointers.
+/// With fewer samples, no conclusion about frame pointers is possible.
 const FEW_SAMPLES: u64 = 20;
 
 impl Tracer<'_, '_, '_> {
@@ -140,7 +140,7 @@ impl Tracer<'_, '_, '_> {
                 .map(|image| counted_image(&mut trace.images, image));
             (counts.clone(), images.collect())
         });
-        // Stacks may turn out to be cut or broken when they are held against the code.
+        // Stacks may turn out to be cut or broken when they are checked against the code.
         for mark in [TRUNCATED, BROKEN].map(mark_image) {
             if !trace.images.iter().any(|known| *known == mark) {
                 trace.images.push(mark);

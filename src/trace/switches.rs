@@ -10,7 +10,7 @@
 //!                                        Ended                 On, no interval
 //! ```
 //!
-//! An interval is never made up. Where a thread enters that never left, or leaves twice, records
+//! An interval is never guessed. Where a thread enters that never left, or leaves twice, records
 //! were lost, and nothing is known of the time between. Where the kernel says that it lost records
 //! while a thread was off, the thread may have run unseen; the interval counts only if that was a
 //! hundredth of it at most. (A loss that is reported only after the interval has ended, in another
@@ -69,7 +69,7 @@ enum ThreadState<S> {
         thread: TraceThreadId,
         losses: Losses,
     },
-    /// It has ended: what the kernel still does in its name is nobody's time.
+    /// It has ended: what the kernel still does for it is not counted.
     Ended,
 }
 

@@ -1,4 +1,4 @@
-//! Threads: who was called what, when.
+//! Threads, and their names over time.
 
 use std::sync::Arc;
 

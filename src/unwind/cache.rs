@@ -20,7 +20,7 @@ pub(super) enum Known<'a> {
     Unmapped,
     /// Code without rules.
     Unruled,
-    /// Code of another machine than the file that is at hand for it: nothing is known of it.
+    /// The file at hand is for another machine than the code: nothing is known of it.
     Foreign,
     /// The first instructions of a program, which nothing calls; without rules.
     Entry,

@@ -46,7 +46,7 @@ pub(super) struct Circumstances<'a> {
 pub(super) enum Missing {
     /// Memory behind the copied part of the stack.
     Memory,
-    /// Anything else: other memory, a register that is not known, what makes no sense.
+    /// Anything else: other memory, an unknown register, an invalid expression.
     Value,
 }
 

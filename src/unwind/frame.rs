@@ -1,4 +1,4 @@
-//! What a row tells of the function itself: whether it has a frame, and whether it has a caller.
+//! What a row says about the function itself: whether it has a frame, and whether it has a caller.
 
 use super::arch::Arch;
 use super::row::{Cfa, Rule};

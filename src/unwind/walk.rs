@@ -45,11 +45,11 @@ pub enum End {
     SignalStack,
     /// At code for which there are no rules, and whose frame pointer leads nowhere.
     Unruled,
-    /// Where the rules lead to nothing that can be.
+    /// Where the rules lead to impossible values.
     Broken,
     /// There were more frames than the copy could hold.
     Limit,
-    /// As the kernel's chain ends, which goes on from where the rules end.
+    /// At the end of the kernel's chain, which continues where the rules end.
     Chained,
 }
 
@@ -148,9 +148,9 @@ impl Unwinder {
         self.join(code, registers, stack, &[], frames).end
     }
 
-    /// Appends the frames of a stack of which the kernel has followed the frame pointers, too: the
-    /// return addresses that it found are `chain`. It is left out where it is not certain to belong
-    /// to the frames that the rules lead to.
+    /// Appends the frames of a stack whose frame pointers the kernel has followed as well: `chain`
+    /// has the return addresses that it found. The chain is left out if it is not certain that it
+    /// belongs to the frames that the rules lead to.
     pub fn join<C: ProcessCode>(
         &mut self,
         code: &C,

@@ -1,4 +1,4 @@
-//! What totals rest on, where it is not the stacks of samples.
+//! The evidence for totals, where it is not the stacks of samples.
 
 use super::page::Block;
 use crate::analysis::inclusive::{Basis, FunctionWeights};

@@ -5,7 +5,7 @@
 pub struct Node {
     /// The lines of text in it, from top to bottom; from outside.
     pub lines: Vec<String>,
-    /// The text for who points at it; from outside.
+    /// The tooltip; from outside.
     pub tooltip: String,
     /// How hot it is, from 0 to 1; `None` where that is not known.
     pub heat: Option<f64>,

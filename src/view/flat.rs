@@ -56,7 +56,7 @@ pub struct Row {
     /// What the total is at most: more than the total where stacks were cut and the function may be
     /// among the callers that they lack. `None` where the total was not measured.
     pub total_max: Option<AtMost>,
-    /// The part of the total that was put into stacks which lacked it.
+    /// The part of the total that rests on restored frames.
     pub inferred: u64,
     /// The number of samples taken in it.
     pub samples: u64,

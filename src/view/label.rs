@@ -8,8 +8,8 @@ use crate::callgraph::CallArc;
 use crate::profile::distinct::{self, Whose};
 use crate::profile::{FunctionId, FunctionKind};
 
-/// What stands before the name of a function that was put into stacks which lacked it. No name starts with it, as
-/// those of destructors (`~vector`) and of V8's code do with others.
+/// The mark before the name of a restored function. No name starts with it; names of destructors
+/// (`~vector`) and of V8's code start with other marks.
 pub const INFERRED: &str = "≈";
 
 /// What stands behind a call that no stack was recorded with.
@@ -54,8 +54,7 @@ pub(super) fn legends<'a>(
     by_code.into_iter().chain(gaps)
 }
 
-/// Whether what has this weight is marked: at least half of it rests on functions that were put into
-/// stacks.
+/// Whether something with this weight is marked: at least half of it rests on restored frames.
 pub fn is_inferred(inferred: u64, weight: u64) -> bool {
     inferred > 0 && inferred >= weight.saturating_sub(inferred)
 }

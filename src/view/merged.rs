@@ -1,16 +1,15 @@
 //! Rows that stand for several functions with exactly the same samples.
 //!
 //! The functions with the largest totals begin with a chain such as `_start`, `__libc_start_main`,
-//! `main`, `run`, in which each only calls the next. Their rows would say one thing again and
-//! again, so what merely passes its samples on is folded into one row of the group, which says how
-//! many it stands for:
+//! `main`, `run`, in which each only calls the next. Their rows would repeat one fact, so functions
+//! that only pass their samples on are folded into one row of the group, which states their number:
 //!
 //! - A function that recurses, or that has samples of its own, keeps its row, and so does a mark.
 //! - All others of the group are folded into one row. If the group has functions of the program's
 //!   own module (the one that holds `main`), it is one of these. It is a function that recurses, else
 //!   one with samples of its own, else `main`, and of several the outermost.
 //!
-//! So nothing is folded that has another share, another range, or anything of its own to say.
+//! So no function is folded that has another share, another range, or samples of its own.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Views are pure: they choose and order, and leave numbers as numbers and names as they are.
-//! The width of the terminal, escaping, and the text of a number are the business of
-//! [`export`](crate::export).
+//! [`export`](crate::export) handles the width of the terminal, escaping, and the text of numbers.
 
 pub mod annotate;
 pub mod basis;
@@ -65,7 +64,8 @@ pub enum Figures {
     Percent,
 }
 
-/// What a view is about: the selected samples of a profile, and how to speak of them.
+/// The subject of a view: the selected samples of a profile, and how functions and figures are
+/// written.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The profile.

@@ -5,7 +5,7 @@ use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number};
 use crate::analysis::owners::{Charged, Share};
 
-/// What stacks are called that are cut before any frame of a project or library.
+/// The name of the row of stacks that are cut before any frame of a project or library.
 pub const CUT: &str = "[cut before any such frame]";
 
 /// What the charge of a row means.

@@ -53,18 +53,18 @@ pub enum Block {
     },
     /// A table.
     Table(Table),
-    /// What a column of the page's tables means; not said where there is no room for the column.
+    /// What a column of the page's tables means; left out if there is no room for the column.
     Legend {
         /// The key of the column.
         key: &'static str,
         /// What it means.
         text: String,
     },
-    /// Something that a reader has to know to read the figures right.
+    /// A fact that is needed to interpret the figures.
     Caveat(Caveat),
-    /// Such things of which each is about few samples.
+    /// Caveats that each concern few samples.
     FewSamples(Vec<Caveat>),
-    /// What a mark means that stands at frames which were restored from the code.
+    /// What the mark of restored frames means.
     Restored(String),
     /// Rows that the page leaves out.
     Hidden(HiddenRows),

@@ -1,6 +1,6 @@
 //! Questions that follow from an answer.
 
-/// A question that a report leads to. Another view answers it.
+/// A question that follows from a report. Another view answers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// Which calls led to the samples.

@@ -1,4 +1,4 @@
-//! What rows are called that are no functions.
+//! The names of rows that are not functions.
 
 use std::borrow::Cow;
 

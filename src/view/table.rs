@@ -53,7 +53,7 @@ pub enum Cell {
         /// The text from outside.
         text: String,
     },
-    /// The same, of something that nobody saw happen.
+    /// The same, for something that no sample shows.
     Faint {
         /// The lines.
         guide: Guide,
@@ -109,7 +109,7 @@ pub struct Guide {
 }
 
 impl Guide {
-    /// How many steps to the side are drawn at most.
+    /// The maximum number of steps to the side that are drawn.
     pub const STEPS: usize = 14;
     /// How many steps are drawn where there are more, or where there is no room for them.
     const LAST_STEPS: usize = 6;

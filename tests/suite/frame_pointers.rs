@@ -1,4 +1,4 @@
-//! Which functions keep frame pointers, held against how programs were compiled.
+//! Which functions keep frame pointers, compared with how programs were compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};

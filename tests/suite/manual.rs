@@ -198,6 +198,27 @@ fn each_command_and_topic_has_a_manual_page() {
 }
 
 #[test]
+fn manual_pages_describe_each_option_and_name_the_program() {
+    let directory = scratch("man-options");
+    let path = directory.to_str().unwrap();
+    assert!(answer(&mut proftool(&["man", path])).status.success());
+    let program = format!("\"proftool {}\"", env!("CARGO_PKG_VERSION"));
+    let pages = ["man1", "man7"].map(|section| fs::read_dir(directory.join(section)).unwrap());
+    let pages: Vec<_> = pages.into_iter().flatten().collect();
+    assert!(pages.len() > 20, "{pages:?}");
+    for page in pages {
+        let page = page.unwrap().path();
+        let text = fs::read_to_string(&page).unwrap();
+        let head = text.lines().find(|line| line.starts_with(".TH")).unwrap();
+        assert!(head.contains(&program), "{}: {head}", page.display());
+        let lines: Vec<&str> = text.lines().collect();
+        for option in lines.windows(3).filter(|lines| lines[0] == ".TP") {
+            assert!(!option[2].is_empty(), "{}: {}", page.display(), option[1]);
+        }
+    }
+}
+
+#[test]
 fn shells_accept_their_completions() {
     for shell in ["bash", "zsh", "fish"] {
         let output = answer(&mut proftool(&["completions", shell]));

@@ -83,7 +83,7 @@ impl<'a> Sums<'a> {
     }
 
     /// Looks at one function; at its machine code by the instructions of `listing`, if there is one.
-    /// Linear in places and rows, but for sorting what it finds.
+    /// Linear in places and rows, apart from sorting what it finds.
     pub fn within(&self, function: FunctionId, listing: Option<&Listing>) -> Summary {
         let Sums {
             profile, selection, ..

@@ -1,4 +1,4 @@
-//! The distinct call stacks of a selection: what every format of stacks is written from.
+//! The distinct call stacks of a selection, from which every format of stacks is written.
 //!
 //! ```text
 //!   frames   0 main:9        caller: none           samples   thread 1  stack 1  weight 5
@@ -29,7 +29,7 @@ define_id! {
     pub StackId
 }
 
-/// A frame below a certain stack.
+/// A frame, with the stack of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StackFrame {
     /// The stack of its caller; `None` for an outermost frame. It has the smaller id.

@@ -21,22 +21,22 @@
 //!
 //! Other stacks lack frames between two functions, the outer of which did not call the inner one
 //! (`across_gap`): the caller of a function without a frame of its own, or one that ended in a tail
-//! call; or functions inlined into a restored one. Often the code tells of which functions some are
-//! missing: these may be there, and no others. Else a function may be there if the outer function can
-//! reach it, and it the inner one. Both are *holes* of a stack.
+//! call; or functions inlined into a restored one. Often the code shows which functions can be
+//! missing; then only these may be there. Otherwise a function may be there if the outer function
+//! can reach it, and it can reach the inner one. Both are *holes* of a stack.
 //!
-//! Whether a function reaches another one has three answers: yes, if calls that
-//! samples or the code show lead there; no, if all code on all ways is known and none does; else
-//! it is not known, as there is an indirect call on the way, or code that was not read. The figure
-//! counts what may be. Where it rests on an answer that is not known, [`AtMost::unknown`] has the
-//! reason: the total cannot be larger, but nothing shows that it can be as large.
+//! Whether a function reaches another one has three answers: yes, if calls in samples or in the
+//! code lead there; no, if all code on all ways is known and no call does; else unknown, as there
+//! is an indirect call on the way, or code that was not read. The bound counts all functions that
+//! may be there. Where it rests on an answer that is not known, [`AtMost::unknown`] has the reason:
+//! the total cannot be larger, but nothing shows that it can be as large.
 //!
 //! A true total is never outside of its range, with two exceptions. A signal handler can interrupt
-//! any function, and stacks with a hole inside of a handler do not count for what it interrupted. And
-//! a function that a pointer leads to, and that makes way for one that pointers lead to as well,
-//! leaves no trace.
-//! Where code was only followed from the functions of samples, a function counts as one that is inlined
-//! nowhere if neither samples nor its unit's debug information show a copy.
+//! any function, and stacks with a hole inside of a handler do not count for what it interrupted.
+//! And a function that is called through a pointer and ends in a tail call of another function
+//! whose address is taken leaves no trace. Where code was only followed from the functions of
+//! samples, a function counts as one that is inlined nowhere if neither samples nor its unit's
+//! debug information show a copy.
 
 mod holes;
 mod nodes;
@@ -68,7 +68,7 @@ pub struct Cut {
 pub struct AtMost {
     /// The weight is never more than this.
     pub weight: u64,
-    /// Why it is not known whether it can be as large, if it is not.
+    /// Why it is unknown whether the weight can be that large; `None` if it can.
     pub unknown: Option<Unknown>,
 }
 
@@ -87,7 +87,7 @@ impl AtMost {
     }
 }
 
-/// What incomplete stacks hide.
+/// The weight that incomplete stacks hide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
     /// For each function the weight of the samples that may have had it in a hole of their stack, and

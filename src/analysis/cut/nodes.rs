@@ -27,12 +27,12 @@ pub enum Roots {
     Innermost,
 }
 
-/// For each node of a tree what its weight is at most; for stubs nothing.
+/// Returns the upper bound of the weight of each node of a tree; nothing for stubs.
 ///
-/// Read from callers to callees, the outermost nodes of a function add up to no less than what its
-/// total is at most: where it may also be hidden at places at which it was never seen, and has
-/// nodes under the mark of cut stacks, these count that; else all of its outermost nodes do. Linear
-/// in nodes and functions.
+/// In a tree that is read from callers to callees, the bounds of a function's outermost nodes add
+/// up to at least the bound of its total. What may be hidden in places where the function was never
+/// seen counts for its nodes under the mark of cut stacks, if it has such nodes, else for all of
+/// its outermost nodes. Linear in nodes and functions.
 pub fn by_node(
     profile: &Profile,
     selection: &Selection,

@@ -1,5 +1,6 @@
-//! One function: its own time, to whom it is distributed, and from where it comes. After
-//! Quantify's Function Detail window (Rational, *How Quantify handles recursive functions*).
+//! One function: its own time, the callers that its time is distributed to, and the descendants
+//! that it comes from. After Quantify's Function Detail window (Rational, *How Quantify handles
+//! recursive functions*).
 //!
 //! No function is its own descendant. So what a call hands up from a descendant is the weight under
 //! that call **without** what the function itself takes further in:
@@ -15,8 +16,8 @@
 //! ```
 //!
 //! Each sample counts once for a caller and once for a descendant, however often the call is on its
-//! stack, so no line passes the function's total; but a sample can count for two descendants where
-//! the function recurses, so that the lines together pass it.
+//! stack, so no line exceeds the function's total. But where the function recurses, a sample can
+//! count for two descendants, and the lines together exceed the total.
 
 pub mod pairs;
 
@@ -56,7 +57,7 @@ pub struct Neighbour {
     /// Of a descendant: some stack leads from it back to the function. Of a caller: some stack leads
     /// from the function to it.
     pub recursive: bool,
-    /// Whether no stack was recorded with this call: one of the two was put in each time.
+    /// Whether no recorded stack has this call: one of the two functions was restored each time.
     pub inferred: bool,
     /// Whether on some stack the one's code was inlined into the other's: then not all of the weight is
     /// under calls.
@@ -100,7 +101,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Whether it stands twice on some stack; without stacks, whether calls lead back to it.
+    /// Whether it is on some stack twice; without stacks, whether calls lead back to it.
     pub fn recurses(&self) -> bool {
         if let Basis::Calls { recurses } = self.basis {
             return recurses;
@@ -194,7 +195,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
 }
 
 /// The detail by numbers of calls. Callers and what has no caller add up to the total, and so do the
-/// function itself and its descendants, but for what rounding to whole numbers changes.
+/// function itself and its descendants, except for what rounding to whole numbers changes.
 fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule: Rule) -> Detail {
     let mut own = IdVec::filled(0.0, profile.functions.len());
     for row in selection.rows() {

@@ -1,8 +1,9 @@
 //! The callers and callees of all functions at once: the figures of [details](super) in one walk.
 //!
-//! What a caller gets of a function's total and what the function contributes to that caller are the
-//! same weight: that of the samples under the call, without what the caller itself takes further in.
-//! So one figure for each pair of functions is enough for all details of a profile.
+//! The part of a function's total that a caller gets and the contribution of the function to that
+//! caller are the same weight: that of the samples under the call, without the self weight of the
+//! caller further in. So one figure for each pair of functions is enough for all details of a
+//! profile.
 
 use crate::base::{Distinct, IdVec, define_id};
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
@@ -25,7 +26,7 @@ pub struct Pair {
     pub caller_recurses: bool,
     /// Whether some stack leads from this call back to the caller.
     pub callee_recurses: bool,
-    /// Whether no stack was recorded with this call: one of the two was put in each time.
+    /// Whether no recorded stack has this call: one of the two functions was restored each time.
     pub inferred: bool,
     /// Whether on some stack the callee's code was inlined into the caller's.
     pub inlined: bool,
@@ -51,7 +52,7 @@ struct Call {
 }
 
 /// Returns all pairs on the stacks of the selected samples, in order of caller and callee. Linear in
-/// rows, paths and functions, but for sorting.
+/// rows, paths and functions, apart from sorting.
 ///
 /// ```
 /// use proftool::analysis::detail::pairs;

@@ -1,4 +1,4 @@
-//! Which entries of a cycle time is followed from, where following all of them takes too long.
+//! From which entries of a cycle time is followed, where following all of them takes too long.
 //!
 //! Distances have to be found again from each entry, and no faster way to all of them is known. So
 //! a large cycle is followed from a sample of its entries:

@@ -79,7 +79,8 @@ impl Walks {
         }
     }
 
-    /// Follows `part` of the time of the cycle from one member; `has` gets each member's.
+    /// Follows `part` of the time of the cycle from one member; `has` is called with each member
+    /// and its time.
     pub fn follow(&mut self, entry: u32, part: f64, mut has: impl FnMut(u32, f64)) {
         self.find_levels(entry);
         let Inside {

@@ -1,8 +1,8 @@
 //! Time inside of cycles, estimated from numbers of calls (José Fonseca's propagation).
 //!
-//! gprof's rule says what flows into a cycle and out of it, and leaves the members without totals.
-//! Time being additive, the cycle can be taken once for each member that is called from outside,
-//! with that member's part of the calls, and followed from there only away from it:
+//! gprof's rule gives what flows into a cycle and out of it, and leaves the members without totals.
+//! Time is additive. So the cycle can be followed once for each member that is called from outside,
+//! with that member's share of the calls, and only away from it:
 //!
 //! ```text
 //!   main ─1▶ a         entry a        a 60 ─▶ b 50       a ⇄ b: the arc back carries nothing
@@ -12,8 +12,8 @@
 //!
 //! The levels are distances from the entry; arcs to the next level carry time back, all others do
 //! not. So a member that is mostly called on its own level or from below gets too little, and an
-//! entry gets all that its calls started: it is an estimate, and where stacks are there they know
-//! better.
+//! entry gets all that its calls started. This is an estimate; where there are stacks, they are
+//! more accurate.
 //!
 //! Where a cycle has so many entries that following all of them takes too long, it is followed from
 //! a sample of them, and the standard error that this leaves is part of the answer
@@ -33,16 +33,16 @@ use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles, GroupId};
 use crate::profile::FunctionId;
 
-/// What is done where the idea leaves a choice.
+/// How the choices are made that the idea leaves open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
-    /// Arcs without flow form no cycle and carry nothing; roots are callers; a cycle that nobody is
-    /// known to enter is entered at all members alike. Then what arrives at the entries is the time
-    /// of the cycle, and no member has more.
+    /// Arcs without flow form no cycle and carry nothing; roots are callers; a cycle without a
+    /// known entry is entered at all members equally. Then the entries together get the time of the
+    /// cycle, and no member gets more.
     #[default]
     Sound,
-    /// As gprof2dot does it: any arc forms cycles, nothing divided by nothing is all, and a cycle
-    /// that nobody enters gives its members nothing. For comparison.
+    /// As gprof2dot does it, for comparison: any arc forms cycles, 0 divided by 0 is 1, and a cycle
+    /// that nobody enters gives its members nothing.
     Gprof2dot,
 }
 
@@ -61,7 +61,7 @@ impl Rule {
 pub struct Entries {
     /// The members with the parts of the cycle's time that begin there, in order of id.
     pub members: Vec<(FunctionId, f64)>,
-    /// Whether these are known: otherwise nothing tells how the cycle was entered.
+    /// Whether these are known; if not, it is not known how the cycle was entered.
     pub are_known: bool,
     /// The number of members from which time was followed: fewer than there are where the cycle is too
     /// large for all.

@@ -1,10 +1,10 @@
 //! The cycles in gprof's order (`cg_dfn.c`).
 //!
 //! The cycles are those of [`callgraph::Cycles`](crate::callgraph::Cycles), but that search cannot
-//! be shared: gprof's text shows in which order gprof's search came by the functions. The order in
-//! which it links the members of a cycle is that in which their time is added up, the first of them
-//! gives the cycle its number, and its topological numbers, one valid order of many, say in which
-//! order time is handed to callers. petgraph's search promises none of these.
+//! be shared: gprof's text shows the order in which gprof's search visited the functions. The order
+//! in which it links the members of a cycle is that in which their time is added up, the first of
+//! them gives the cycle its number, and its topological numbers, one valid order of many, say in
+//! which order time is handed to callers. petgraph's search promises none of these.
 
 use super::GprofArc;
 

@@ -1,4 +1,4 @@
-//! The figures of GNU gprof 2.40, to the last bit: what a gmon.out says in gprof's own reading.
+//! The figures that GNU gprof 2.40 computes from a gmon.out, to the last bit.
 //!
 //! ```text
 //!   functions by address, arcs as added ─▶ cycles ─▶ fractions ─▶ times ─▶ ranks
@@ -7,14 +7,13 @@
 //! gprof's text is the same byte for byte only if every sum is made in gprof's order: a last bit of
 //! difference shows where it decides which line comes first. So this goes through functions by
 //! address, and through a function's arcs from the last added to the first, as gprof does
-//! (`cg_dfn.c`, `cg_arcs.c`). Everything else takes [`propagation`](super::propagation), which
-//! computes the same estimate in an order of its own.
+//! (`cg_dfn.c`, `cg_arcs.c`). Everything else uses [`propagation`](super::propagation), which
+//! computes the same estimate in another order.
 //!
-//! Unlike gprof's, static arcs are those that the code really has (gprof misses backward calls and
-//! takes bytes for calls).
+//! Unlike gprof's, static arcs are the calls that the code contains (gprof misses backward calls
+//! and takes other bytes for calls).
 //!
-//! Numbers of calls are what was counted, never weights: a profile without counts has no such
-//! figures.
+//! Numbers of calls are counted calls, never weights. A profile without counts has no such figures.
 
 mod cycles;
 
@@ -37,7 +36,7 @@ const EXCLUDED: [&str; 6] = [
     "__mcleanup",
 ];
 
-/// A function or a cycle as a whole in gprof's eyes. Times are in ticks of the histogram.
+/// A function or a cycle as a whole, as gprof sees it. Times are in ticks of the histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     /// The name in the symbol table; empty for a cycle.
@@ -111,9 +110,9 @@ pub struct Figures {
     pub base: f64,
     /// The ticks that percentages of the flat profile are of.
     pub flat_base: f64,
-    /// Ticks a second.
+    /// Ticks per second.
     pub rate: f64,
-    /// Bytes a bucket.
+    /// Bytes of code per bucket.
     pub bucket: u64,
 }
 

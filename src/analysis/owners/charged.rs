@@ -19,9 +19,10 @@ pub struct Share {
     pub total: u64,
 }
 
-/// The weight of samples by the owner of the code. Each sample is charged once: to the innermost frame of a project
-/// or library, so that the standard library, the C library and the kernel count for those who call them. A complete
-/// stack without such a frame is charged to the owner of its innermost frame.
+/// The weight of samples by the owner of the code. Each sample is charged once: to the innermost
+/// frame of a project or library, so that the time of the standard library, the C library and the
+/// kernel counts for their callers. A complete stack without such a frame is charged to the owner
+/// of its innermost frame.
 ///
 /// ```
 /// use proftool::analysis::owners::{Charged, Owners};

@@ -1,8 +1,9 @@
 //! Cycles that run through the scheduler of a runtime.
 //!
-//! A worker of rayon or tokio takes a task, which waits for others, and takes the next one on the same stack. So
-//! everything that such a runtime runs reaches everything else, and is one cycle of calls with the runtime's own
-//! functions. It is no recursion of the program if it ends when these are left out.
+//! A worker of rayon or tokio takes a task, which waits for others, and takes the next one on the
+//! same stack. So everything that such a runtime runs reaches everything else, and forms one cycle
+//! of calls with the runtime's own functions. If the cycle disappears without the runtime's
+//! functions, the program itself does not recurse.
 
 use std::cmp::Reverse;
 
@@ -39,7 +40,7 @@ pub struct Scheduled {
     pub own: Vec<FunctionId>,
 }
 
-/// For each cycle, whether it ends where the functions of runtimes are left out.
+/// For each cycle, the runtimes without whose functions it disappears; `None` if it stays.
 pub fn scheduled(summary: &Summary, owners: &Owners) -> IdVec<CycleId, Option<Scheduled>> {
     let cycles = &summary.cycles;
     let is_runtime = |id: FunctionId| RUNTIMES.contains(&&*owners.of(id).name);

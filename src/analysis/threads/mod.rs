@@ -1,4 +1,4 @@
-//! Whose the weight is: by thread and by command name.
+//! The weight of each thread and of each command name.
 
 pub mod timeline;
 
@@ -26,8 +26,8 @@ pub fn by_thread(profile: &Profile, selection: &Selection) -> Vec<(ThreadId, u64
     rows
 }
 
-/// The weight of each command name, with the heaviest first; of compilers and linkers that of what they
-/// were started for, where it is known.
+/// The weight of each command name, with the heaviest first; for compilers and linkers that of each
+/// input they were started for, where it is known.
 pub fn by_command<'a>(profile: &'a Profile, selection: &Selection) -> Vec<(&'a str, u64)> {
     let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
     for (thread, weight) in by_thread(profile, selection) {

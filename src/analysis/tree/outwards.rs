@@ -1,8 +1,8 @@
 //! The tree from the innermost functions outwards.
 //!
-//! Stacks that end alike part on the way out, so the tree can be far larger than what it is made
-//! from, and a stack that is collapsed can go round in it for as long as it likes. Both ways of
-//! building it have an end, and what it leaves out is counted in [`Node::cut`](super::Node::cut).
+//! Stacks that end alike differ further out, so the tree can be far larger than its input, and a
+//! collapsed stack can go round in it without end. Both ways of building it are bounded, and
+//! [`Node::cut`](super::Node::cut) counts what they leave out.
 
 use std::cmp::Reverse;
 

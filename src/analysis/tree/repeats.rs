@@ -2,8 +2,8 @@
 //!
 //! Collapsing has a price: what arrives through a collapsed call stands under another caller than
 //! its own. It pays where the heaviest lines of the plain tree repeat one function again and again,
-//! as they do for an interpreter, and it does not where a recursive function stands on the stacks
-//! only two or three times, as the pass manager of a compiler does.
+//! as they do for an interpreter, and it does not pay where a recursive function is on the stacks
+//! only two or three times, as the pass manager of a compiler is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -12,19 +12,19 @@ pub enum CaveatKind {
     EmptyHistogram,
     /// The kernel stopped recording as the program started, so there are no samples.
     StoppedAtExec,
-    /// No sample is in the part of time that was asked for; details: when samples were taken.
+    /// No sample is in the requested part of time; details: when samples were taken.
     NoSamplesInTime,
     /// The file ends before it should; details: where.
     Truncated,
     /// The recorder did not finish the file; it was read to its end.
     Unfinished,
-    /// Records or sections that could not be believed were passed over; details: each, with offset.
+    /// Damaged records or sections that were skipped; details: each, with its offset.
     Skipped,
     /// Record types that are not known; details: type numbers.
     UnknownRecord,
     /// Samples that the kernel could not deliver to the recorder.
     Lost,
-    /// The kernel held the event back; counts the throttle records.
+    /// The kernel throttled the event; counts the throttle records.
     Throttled,
     /// Events whose samples add up to much less processor time than the kernel counted; details:
     /// each, with both.
@@ -35,9 +35,9 @@ pub enum CaveatKind {
     Disordered,
     /// Samples of an event id that no event of the file has.
     UnknownEvent,
-    /// Samples whose weight did not fit the 64-bit total any more.
+    /// Samples whose weight no longer fitted the 64-bit total.
     WeightLimit,
-    /// Samples whose stack reached the recorder's or our limit of frames.
+    /// Samples whose stack reached the limit of frames, the recorder's or the reader's.
     CutStack,
     /// Samples whose stack leads to an address that holds no code, or by a frame pointer to one that no
     /// call returns to; it was cut there.
@@ -48,7 +48,8 @@ pub enum CaveatKind {
     UnsureSwitch,
     /// Threads that were off the processor when the recording began; that interval is not counted.
     OffBefore,
-    /// Threads that were blocked already when the recording began: their time counts, without a stack.
+    /// Threads that were already blocked when the recording began: their time counts, without a
+    /// stack.
     BlockedBefore,
     /// The recording has no call stacks.
     NoStacks,
@@ -104,7 +105,7 @@ pub enum CaveatKind {
     /// Debug information that is not used, or only in part, as it would take too much memory;
     /// details: path and what was left out.
     DebugInfoLimit,
-    /// Kernel code was left out of the recording for want of privilege.
+    /// Kernel code was left out of the recording because privileges were missing.
     UserOnly,
     /// Lines of a text input that could not be read; details: each, with line number.
     BadLine,
@@ -118,7 +119,7 @@ pub enum CaveatKind {
     CountsOnly,
     /// A histogram of addresses with neither stacks nor counted calls.
     NothingCounted,
-    /// Files whose code was not looked at for calls; details: path and reason.
+    /// Files whose code was not searched for calls; details: path and reason.
     UnscannedBinary,
     /// Functions of a file without symbols, known by their bounds only.
     NamelessFunctions,
@@ -130,10 +131,9 @@ pub enum CaveatKind {
     DamagedFile,
     /// Counted calls from or to addresses at which the program has no function.
     AstrayCounts,
-    /// Counted calls that one of several functions made: the place that is known of them lies in
-    /// all of these.
+    /// Counted calls that one of several functions made: their known address lies in all of these.
     SharedPlaces,
-    /// A cycle of counted calls that holds `main` and that nobody outside of it calls.
+    /// A cycle of counted calls that contains `main` and has no caller outside.
     AssumedEntry,
     /// Programs that a command with counted calls became or started: their calls were not counted.
     UncountedPrograms,

@@ -33,10 +33,10 @@ pub struct Caveat {
 }
 
 impl Caveat {
-    /// The particular of what is in code that a process made at run time, where others have a file.
+    /// The detail of frames in code that a process made at run time, where others have a file.
     pub const JIT_CODE: &str = "JIT-compiled code";
 
-    /// The particulars, in order of appearance, each with its count.
+    /// The details, in order of appearance, each with its count.
     pub fn details(&self) -> impl Iterator<Item = (&str, u64)> {
         self.details.iter().map(|(text, n)| (text.as_str(), *n))
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Caveat {
     }
 }
 
-/// The collector: one [`Caveat`] a kind.
+/// The collector: one [`Caveat`] per kind.
 ///
 /// ```
 /// use proftool::base::{CaveatKind, Caveats};
@@ -89,7 +89,7 @@ impl Caveats {
         caveat.count = caveat.count.saturating_add(count);
     }
 
-    /// Counts `count` things of this kind and keeps what it was, once for each wording.
+    /// Counts `count` things of this kind and keeps the detail; equal details are added up.
     pub fn add_detail(&mut self, kind: CaveatKind, count: u64, detail: impl Into<String>) {
         self.add(kind, count);
         self.detail(kind, count, detail.into());
@@ -118,7 +118,7 @@ impl Caveats {
         }
     }
 
-    /// Counts like [`Caveats::add_detail`], without making the text once enough are kept.
+    /// Counts like [`Caveats::add_detail`], but makes the text only while details are still kept.
     pub fn add_with(&mut self, kind: CaveatKind, count: u64, detail: impl FnOnce() -> String) {
         self.add(kind, count);
         if self.entry(kind).details.len() < DETAILS_KEPT {
@@ -148,12 +148,12 @@ impl Caveats {
         })
     }
 
-    /// Forgets this kind: what was suspected has turned out to be otherwise.
+    /// Removes this kind: the suspicion turned out to be wrong.
     pub fn dismiss(&mut self, kind: CaveatKind) {
         self.kinds.remove(&kind);
     }
 
-    /// Counts this many fewer of this kind: they turned out to be of another.
+    /// Counts this many fewer of this kind: they turned out to be of another kind.
     pub fn take(&mut self, kind: CaveatKind, count: u64) {
         if let Some(caveat) = self.kinds.get_mut(&kind) {
             caveat.count = caveat.count.saturating_sub(count);

@@ -1,4 +1,4 @@
-//! Linkage names made readable, within bounds.
+//! Demangles linkage names, within bounds of time and memory.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -22,8 +22,8 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// The readable form of a Rust (v0 and legacy, without the hash) or C++ (with parameters) linkage
 /// name; anything else is returned as it is.
 ///
-/// The demangler of C++ names cannot read all of them, and prints wrong parameters for packs and for constructors that are templates. What
-/// is not known for certain is `…` then.
+/// The demangler of C++ names cannot read all names, and prints wrong parameters for packs and for
+/// constructors that are templates. Such uncertain parts become `…`.
 ///
 /// ```
 /// use proftool::binary::demangle;

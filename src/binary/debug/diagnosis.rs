@@ -1,4 +1,4 @@
-//! What a file has of names and lines, and where the rest of it was looked for.
+//! Which names and lines a file has, and where the missing ones were looked for.
 //!
 //! ```text
 //!   .symtab            names of all functions      stripped: in the debug file, or nowhere
@@ -19,7 +19,7 @@ use crate::binary::host::search_directories::FileLocation;
 /// How many bytes of debug information are read to see how it is kept.
 const HEAD: u64 = 64;
 
-/// Where something of a file is.
+/// Where a part of a file's information is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InfoLocation {
     /// In the file itself.
@@ -41,7 +41,7 @@ pub struct Diagnosis {
     pub symbols: InfoLocation,
     /// Whether it has a compressed table of names in place of a full one.
     pub mini_symbols: bool,
-    /// Whether it has the names of what it gives to others.
+    /// Whether it has the names of its exported functions.
     pub exports: bool,
     /// Where source lines are.
     pub lines: InfoLocation,
@@ -49,12 +49,12 @@ pub struct Diagnosis {
     pub is_split: bool,
     /// The debug file, if one was found.
     pub debug_file: Option<PathBuf>,
-    /// Where a debug file was looked for, in order; nothing where it says nothing of one.
+    /// Where a debug file was looked for, in order; empty if the file names none.
     pub looked: Vec<PathBuf>,
 }
 
 impl Binary {
-    /// Tells what the file has. Only headers are read.
+    /// Finds out what the file has. Only headers are read.
     pub fn diagnosis(&self) -> Diagnosis {
         let own = &self.elf;
         let companion = self.with_section(b".symtab").or_else(|| {

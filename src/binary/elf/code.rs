@@ -1,5 +1,5 @@
-//! The machine code of a file: where the bytes of an address are. They are read in pieces, so that
-//! a scan of all code needs memory for only one of them.
+//! The machine code of a file: where the bytes of an address are. It is read in pieces, so that a
+//! scan of all code needs memory for one piece only.
 //!
 //! ```text
 //!   section    .init    .text             .fini        linkage tables are left out:

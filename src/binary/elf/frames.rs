@@ -71,8 +71,8 @@ impl Binary {
         pclntab::is_of_go(&self.elf)
     }
 
-    /// How the stack grows in the functions of a Go program, by its table of functions; `None` where
-    /// there is none that can be read. It is read at once and not kept.
+    /// How the stack grows in the functions of a Go program, by its table of functions, which each
+    /// call reads again; `None` if there is no readable one.
     pub fn go_frames(&self) -> Option<GoFrames> {
         let table = pclntab::table(&self.elf, &mut Vec::new())?.ok()?;
         Some(GoFrames(table))

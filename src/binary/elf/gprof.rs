@@ -1,4 +1,4 @@
-//! The functions of a file as GNU gprof tells them apart.
+//! The functions of a file as GNU gprof distinguishes them.
 //!
 //! gprof takes its functions from `.symtab` alone and ignores the sizes of symbols: a function
 //! reaches to the next one, whatever lies between. It keeps what `nm` marks `T`, `t` or `W`:
@@ -11,8 +11,8 @@
 //!   u v i a d b r n …                       dropped
 //! ```
 //!
-//! Time and calls of what is dropped go to the function before it. Who wants the figures of gprof
-//! has to choose as it does; everybody else has [`Binary::functions`].
+//! The time and calls of a dropped symbol go to the function before it. Use this choice to get
+//! gprof's figures, and [`Binary::functions`] for everything else.
 //!
 //! Read in gprof 2.40 (`corefile.c`, `symtab.c`) and BFD (`syms.c`), and compared with it by running both.
 
@@ -31,9 +31,9 @@ pub struct GprofSymbol {
     pub start: Svma,
     /// Its name as it stands in the file.
     pub name: String,
-    /// Whether the symbol says that it is a function; gprof books no calls to others.
+    /// Whether the symbol is marked as a function; gprof counts no calls of others.
     pub is_function: bool,
-    /// Whether only its own object file could name it.
+    /// Whether it is local to its object file.
     pub is_local: bool,
 }
 

@@ -1,11 +1,10 @@
 //! Relocation records: where a linker writes which address.
 //!
 //! ```text
-//!   Elf64_Rela  r_offset 8, r_info 8 (symbol << 32 | type), r_addend 8
-//!   Elf32_Rela  r_offset 4, r_info 4 (symbol << 8 | type),  r_addend 4
-//!   Elf64_Rel, Elf32_Rel     without r_addend: it stands in the place that is written
-//!   SHT_RELR    words: an even one is the address of a pointer, an odd one has a bit for each of
-//!               the 63 (31) pointers behind the last one that was spoken of; RELATIVE all of them
+//!   Elf64_Rela  r_offset 8, r_info 8 (symbol << 32 | type), r_addend 8 Elf32_Rela  r_offset 4,
+//! r_info 4 (symbol << 8 | type),  r_addend 4 Elf64_Rel, Elf32_Rel     without r_addend: it stands
+//! in the place that is written SHT_RELR    words: an even one is the address of a pointer, an odd
+//! one has a bit for each of the 63 (31) pointers behind the last address; all of them are RELATIVE
 //! ```
 
 use object::elf;

@@ -9,8 +9,8 @@
 //!   …                        …                                 a sample of the rows is read
 //! ```
 //!
-//! In a library of 100 MB this tells of a thousand functions, evenly spread, in the time in which a
-//! tenth of the symbols are read.
+//! In a library of 100 MB this finds a thousand functions, evenly spread, in the time that reading
+//! a tenth of the symbols takes.
 
 use std::borrow::Cow;
 use std::ops::Range;

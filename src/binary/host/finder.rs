@@ -55,7 +55,7 @@ impl Finder {
         }
     }
 
-    /// Lets the files that are opened keep in `cache` what takes long to find out about them.
+    /// Keeps in `cache` what takes long to find out about the opened files.
     pub fn with_cache(self, cache: Option<Arc<Cache>>) -> Finder {
         Finder { cache, ..self }
     }
@@ -75,8 +75,8 @@ impl Finder {
         }
     }
 
-    /// Opens the file that a recording knows by `path`, which ends in ` (deleted)` where the
-    /// kernel said so. `[vdso]` is the vdso of the running kernel.
+    /// Opens the file that a recording names as `path`, which ends in ` (deleted)` if the kernel
+    /// reported that. `[vdso]` is the vdso of the running kernel.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::NotRegular`], [`Error::NotElf`] and so on when there is no
@@ -138,7 +138,8 @@ impl Finder {
         roots.iter().map(below).collect()
     }
 
-    /// Opens the file that a person names; its debug files are looked for in this finder's places.
+    /// Opens the file at `path` without looking for other copies; its debug files are looked for in
+    /// this finder's places.
     ///
     /// # Errors
     /// As [`Binary::open`].
@@ -146,7 +147,7 @@ impl Finder {
         Binary::open_with(FileLocation::named(path), self.places.clone())
     }
 
-    /// Reads the jitdump file that a recording knows by `path`.
+    /// Reads the jitdump file that a recording names as `path`.
     ///
     /// # Errors
     /// As [`JitDump::read`].
@@ -158,7 +159,7 @@ impl Finder {
         JitDump::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
     }
 
-    /// Opens the jitdump file that a recording knows by `path`, to read the code in it.
+    /// Opens the jitdump file that a recording names as `path`, to read the code in it.
     ///
     /// # Errors
     /// As [`JitDump::read`].

@@ -5,9 +5,9 @@
 //!   vmlinux            the file that the kernel was linked to, by build ID: moved by _text − .text
 //! ```
 //!
-//! The kernel changes its code while it starts and runs (alternatives, static keys, tracing). So its
-//! memory comes first, which root alone may read; a vmlinux has the code as it was built, and the
-//! source lines.
+//! The kernel changes its code while it starts and runs (alternatives, static keys, tracing). So
+//! its memory comes first, which only root may read; a vmlinux has the code as it was built, and
+//! the source lines.
 
 use std::fs::File;
 use std::io::Read;
@@ -135,7 +135,8 @@ pub struct KernelCode {
 }
 
 impl KernelCode {
-    /// Opens what there is of it. `text` is the address of its symbol `_text` now.
+    /// Opens the kernel's memory and its vmlinux, as far as they are there. `text` is the present
+    /// address of its symbol `_text`.
     ///
     /// # Errors
     /// Why its memory cannot be read, if there is no vmlinux of its build either.

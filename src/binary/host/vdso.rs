@@ -17,7 +17,7 @@ const SIZE_LIMIT: u64 = 1 << 20;
 
 /// The vdso of this process, which is that of every process of the running kernel with the same
 /// word size. `/proc/self/mem` would have it too, but may not be opened by a program with file
-/// capabilities, which is what recorders have where users are no root.
+/// capabilities, which recorders have that are not run by root.
 ///
 /// # Errors
 /// [`Error::NotFound`] if the kernel provides no vDSO.

@@ -1,4 +1,4 @@
-//! What a person can do: the one table from a fact to advice for the command that is running.
+//! What a user can do: the one table from facts to advice for the running command.
 //!
 //! The library states facts as kinds and data. Here they meet the options of `proftool`, the
 //! settings of the kernel, and the flags of compilers and runtimes:

@@ -1,4 +1,4 @@
-//! What a program and its libraries have of what stacks and names need.
+//! Whether a program and its libraries have what stacks and names need.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! `proftool doctor`: what stands in the way of a good recording, and what to change.
+//! `proftool doctor`: what prevents a good recording, and what to change.
 //!
-//! Each file here looks at one kind of thing and tells what it found as checks.
+//! Each file here examines one kind of subject and returns its findings as checks.
 
 mod files;
 mod machine;

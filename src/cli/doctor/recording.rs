@@ -156,7 +156,7 @@ fn program(path: &Path, subject: &str, reader: &Reader, recorded: RecordedStacks
     })
 }
 
-/// How far the stacks can be believed, where that was looked into.
+/// How reliable the stacks are, where they were checked.
 fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
     let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
         return Vec::new();

@@ -12,6 +12,9 @@ use roff::{Roff, bold, roman};
 use super::super::answer;
 use super::{TOPICS, Topic};
 
+/// Where manual pages come from, at their foot.
+const SOURCE: &str = concat!("proftool ", env!("CARGO_PKG_VERSION"));
+
 /// The arguments of `proftool man`.
 #[derive(clap::Args, Debug)]
 pub struct ManArgs {
@@ -44,7 +47,9 @@ pub fn man(args: &ManArgs, mut grammar: clap::Command) -> anyhow::Result<ExitCod
     for command in [&grammar].into_iter().chain(grammar.get_subcommands()) {
         // The name of a command is that of its page: proftool-record.
         let name = command.get_display_name().unwrap_or(command.get_name());
-        let page = clap_mangen::Man::new(command.clone()).title(name);
+        let page = clap_mangen::Man::new(command.clone())
+            .title(name)
+            .source(SOURCE);
         write(directory, &format!("man1/{name}.1"), |out| page.render(out)).with_context(failed)?;
         written += 1;
     }
@@ -88,7 +93,7 @@ fn write(
 fn page(topic: &Topic) -> Roff {
     let mut page = Roff::new();
     let name = format!("proftool-{}", topic.name);
-    page.control("TH", [name.as_str(), "7", "", "proftool", ""]);
+    page.control("TH", [name.as_str(), "7", "", SOURCE, ""]);
     page.control("SH", ["NAME"]);
     page.text([roman(format!("{name} - {}", topic.about))]);
     let mut is_literal = false;

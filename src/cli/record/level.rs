@@ -52,7 +52,7 @@ enum Letters {
     Flags,
     /// The next word is the value of the last.
     TakeNext,
-    /// So many bytes in there is the level.
+    /// The level begins at this byte.
     Level(usize),
 }
 

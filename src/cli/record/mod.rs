@@ -162,7 +162,7 @@ fn is_level(word: &str) -> bool {
         .is_ok_and(|level: u8| (1..=22).contains(&level))
 }
 
-/// Says why nothing was recorded. Gives the exit status.
+/// Reports why nothing was recorded, and returns the exit status.
 pub fn failed(error: &Error) -> ExitCode {
     tell(&error.to_string());
     if let Some(hint) = advice::sampling::on_error(error) {
@@ -244,7 +244,7 @@ fn is_empty_group(target: &Option<Target>) -> bool {
     target.as_ref().is_some_and(Target::is_empty_group)
 }
 
-/// What is recorded that already runs, in words.
+/// Describes the recorded processes that run already.
 pub fn named(target: &Option<Target>) -> String {
     let list = |what: &str, numbers: &[i32]| match numbers {
         [one] => format!("{what} {one}"),
@@ -263,8 +263,8 @@ pub fn named(target: &Option<Target>) -> String {
     }
 }
 
-/// Says what was recorded; what was not, even to those who want quiet. With the path, whether nobody
-/// was in the control group that was recorded.
+/// Reports what was recorded; with `--quiet`, only what was not. With the path comes whether the
+/// recorded control group was empty.
 fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool), quiet: bool) {
     if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
         && !recording.interrupted
@@ -324,7 +324,7 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     }
 }
 
-/// Says why there are no samples, as far as that is known.
+/// Reports why there are no samples, as far as that is known.
 fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str, bool)) {
     let is_off_cpu = matches!(situation, Situation::Record { off_cpu: true, .. });
     let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;

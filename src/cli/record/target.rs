@@ -38,7 +38,7 @@ pub struct TargetArgs {
     cgroup: Option<PathBuf>,
 }
 
-/// Arguments that tell when a recording begins and ends.
+/// Arguments that set when a recording begins and ends.
 #[derive(Args, Debug)]
 pub struct BoundsArgs {
     /// Stop recording after this time; the command continues unrecorded
@@ -65,7 +65,7 @@ pub struct BoundsArgs {
 struct Processors(Vec<u32>);
 
 impl TargetArgs {
-    /// What was named, if anything was. Says what of it is left out.
+    /// The target that was named, if any. Reports the processes that are left out.
     pub fn target(&self) -> Result<Option<Target>, Error> {
         let processors = self.cpu.as_ref().map(|Processors(numbers)| numbers.clone());
         Ok(Some(if !self.pid.is_empty() {

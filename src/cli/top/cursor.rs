@@ -1,5 +1,5 @@
-//! The chosen line of a list: it is known again when lines move, and the list is scrolled so that it is
-//! seen.
+//! The selected line of a list: it is found again when lines move, and the list is scrolled so that
+//! it is visible.
 
 use super::listing::{Key, Line};
 

@@ -1,5 +1,5 @@
-//! What a view lists, before anybody thinks of a screen: lines of typed cells that are known again in
-//! the next snapshot, where ids of functions are others.
+//! The lines of a view, independent of a screen: typed cells, with keys by which lines are found
+//! again in the next snapshot, in which functions have other ids.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ pub enum Look {
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// By what it is known again.
+    /// The key by which it is found again.
     pub key: Key,
     /// The function that it is about, if it is about one.
     pub function: Option<FunctionId>,
@@ -142,7 +142,7 @@ pub struct Listing {
     pub lines: Vec<Line>,
     /// How many more there are.
     pub hidden: usize,
-    /// What the view has to say of them, in a few words each: `340 functions`.
+    /// Remarks of the view on its lines, a few words each: `340 functions`.
     pub about: Vec<String>,
     /// The line that is chosen as long as nobody has chosen another one.
     pub first: usize,

@@ -1,4 +1,5 @@
-//! `proftool top`: a running program seen live; and `proftool browse`: a recording on the same screen.
+//! `proftool top` shows a running program live, and `proftool browse` a recording on the same
+//! screen.
 //!
 //! ```text
 //!   source ──▶ Seen ──▶ prepare: flat, graph, tree, cycles ──▶ Listing ──▶ draw ──▶ screen
@@ -112,7 +113,7 @@ to at most 128 MiB; it drops the oldest beyond that, and w reports how many. If
 there are very many different stacks, the rarest are merged into one, [seldom].
 
 Ctrl-Z stops top and the command that it started: neither is sampled until fg.
-Targets that ran before go on, and samples that do not fit into the buffers
+Targets that ran before continue, and samples that do not fit into the buffers
 count as lost. If the terminal goes away, top ends as with SIGHUP.
 
 If standard output is not a terminal, or TERM is dumb, top prints a table of
@@ -124,10 +125,10 @@ is 125 if sampling failed or the target does not exist, 126 if the command
 cannot be run, and 127 if it is not found.
 
 Examples:
-  proftool top ./app --its-option        run a command and watch it
-  proftool top -p 4711                   watch a running process
-  proftool top -a --half-life 5          the whole machine, mostly the last seconds
-  proftool top -p 4711 -d 10 | tail -20  the last of five tables";
+  proftool top ./app --its-option      run a command and watch it
+  proftool top -p 4711                 watch a running process
+  proftool top -a --half-life 5        the whole machine, mostly the last seconds
+  proftool top -p 4711 -d 10 > tables  one table every two seconds";
 
 impl TopArgs {
     /// The time from one picture to the next.

@@ -38,7 +38,7 @@ pub struct Prepared {
     pub hot: Option<tree::HotPath>,
     /// The nodes of the tree that are no line, as a chain of calls is one.
     pub folded: Vec<Key>,
-    /// What became of recursion in the tree.
+    /// How far recursion is collapsed in the tree.
     pub degree: Option<Collapse>,
     /// The page over the view, if one was asked for.
     pub page: Option<(Asked, String)>,

@@ -1,4 +1,4 @@
-//! What is seen as tables, one after the other, where there is no terminal.
+//! Prints the samples as tables, one after the other, where there is no terminal.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::signals::Signals;
 use super::source::{Seen, Source, State};
 use super::text::{Shown, clock};
 
-/// The interval at which is checked whether sampling goes on.
+/// The interval of checks whether sampling goes on.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How it is printed.

@@ -1,4 +1,4 @@
-//! A line in which something is asked.
+//! A line that asks for input.
 
 use regex::Regex;
 

@@ -1,4 +1,4 @@
-//! The terminal: keys in, screens out, until somebody has seen enough.
+//! The terminal: keys in, screens out, until the user quits.
 //!
 //! ```text
 //!   source ──latest──▶ keyboard thread ──seen and wish──▶ preparing thread
@@ -35,11 +35,12 @@ use super::terminal::{Screen, Terminals};
 use super::text::Shown;
 use super::wish::Wish;
 
-/// How often is looked for something new while nothing is being made.
+/// The interval of checks for new samples while nothing is being prepared.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often while something is.
+/// The interval while something is being prepared.
 const LOOK_OFTEN: Duration = Duration::from_millis(5);
-/// A screen that answers a key waits so long for its lines, so as not to be drawn twice.
+/// A screen that answers a key waits at most this long for its lines, so that it is not drawn
+/// twice.
 const PATIENCE: Duration = Duration::from_millis(80);
 
 /// Preparing and drawing new samples takes at most 1/SHARE of the time, so that the profiler does not
@@ -47,7 +48,7 @@ const PATIENCE: Duration = Duration::from_millis(80);
 const SHARE: u32 = 20;
 /// However long it takes to make something, it is made again after this time.
 const STALE: Duration = Duration::from_secs(10);
-/// After a signal the keyboard thread has so long to leave.
+/// The time that the keyboard thread has to end after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How it is shown.
@@ -67,8 +68,8 @@ pub struct Options {
     pub own: Vec<String>,
 }
 
-/// Shows what the source sees, until somebody leaves it or a signal ends it, which is then to be
-/// obeyed when the source has ended.
+/// Shows what the source sees, until the user quits or a signal ends it. The caller obeys that
+/// signal when the source has ended.
 ///
 /// # Errors
 ///
@@ -95,9 +96,9 @@ pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Re
     Ok(signals)
 }
 
-/// Sees to it that a signal ends the program also where the keyboard thread is held up: a terminal
-/// that is gone keeps it reading for ever, one that is stopped keeps it writing. A terminal that is
-/// gone counts as SIGHUP, which is not sent to every process that uses it.
+/// Lets a signal end the program even if the keyboard thread hangs: it reads for ever from a
+/// terminal that is gone, and writes for ever to one that is stopped. A terminal that is gone
+/// counts as SIGHUP, which is not sent to every process that uses it.
 fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
     let terminals = Terminals::now();
     while !is_left.load(Ordering::Relaxed) {
@@ -130,7 +131,7 @@ enum Done {
     Written(PathBuf, Result<Written, String>),
 }
 
-/// One look at a source.
+/// One session of looking at a source.
 struct Session<'scope, 'env> {
     source: &'env dyn Source,
     scope: &'scope Scope<'scope, 'env>,
@@ -363,7 +364,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
     }
 }
 
-/// Whether the terminal has something to say, within this time.
+/// Whether the terminal has an event within this time.
 fn poll(patience: Duration) -> anyhow::Result<bool> {
     match event::poll(patience) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),

@@ -40,7 +40,7 @@ fn seconds(time: Duration) -> String {
     format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// Since when is counted.
+/// The time since which samples are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// Since the sampling began.
@@ -195,7 +195,7 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     parts
 }
 
-/// So many samples became one stack.
+/// The number of samples whose stacks were merged into one, in words.
 pub fn seldom(count: u64) -> String {
     format!("{} of rare stacks", number::grouped(count))
 }

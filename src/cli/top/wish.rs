@@ -100,7 +100,7 @@ pub enum Hot {
     Line(Key),
 }
 
-/// Whose samples are shown.
+/// The command, process or thread whose samples are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Those of threads with this command name, or of processes that were started for this.

@@ -32,7 +32,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// So many samples.
+/// A number of samples, in words.
 pub fn samples(count: u64) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} sample{plural}", number::grouped(count))

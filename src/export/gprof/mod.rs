@@ -1,4 +1,4 @@
-//! The text of GNU gprof 2.40, byte for byte, for what reads it.
+//! The text of GNU gprof 2.40, byte for byte, for programs that read it.
 //!
 //! | function | prints what prints |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | [`write_flat`] | `gprof -b -p PROGRAM gmon.out` |
 //!
 //! The figures are those of [`analysis::gprof`](crate::analysis::gprof), which makes its sums in
-//! gprof's order; `scripts/compare_gprof.py` holds text and figures against gprof.
+//! gprof's order; `scripts/compare_gprof.py` compares text and figures with gprof's.
 //!
-//! Numbers of calls are what was counted, never weights: a profile without counts has no such text.
+//! Numbers of calls are counted calls, never weights. A profile without counts has no such text.
 
 mod flat;
 mod graph;

@@ -1,4 +1,4 @@
-//! How values stand in a document.
+//! The layout of values in a document.
 
 use std::io::{self, Write};
 

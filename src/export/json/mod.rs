@@ -1,25 +1,27 @@
 //! JSON, schema `proftool/1`: one document a view.
 //!
 //! Every document has `schema`, `view`, `event {name, unit, unit_assumed}`, `total`, `samples` and
-//! `caveats [{kind, count, text, hint|null}]`, where `hint` is the caller's [`Advice`]. `unit_assumed` is true for folded stacks whose unit is
-//! not stated; they count as samples. For folded stacks of time or bytes, `samples` is the number of lines,
-//! as the number of samples is not stated. The views' own fields stand in [`flat`],
-//! [`tree`], [`graph`], [`cycles`], [`detail`], [`annotate`], [`report`], [`owners`], [`doctor`] and [`callgraph`]. Fields are added, never
-//! renamed. `total_max` is what a total is at most: more than the total where stacks were cut and the
-//! function may be among the callers that they lack. It is null where it is not known whether it can
-//! be; then `total_max_reason` has the reason, and `total_limit` what the total cannot pass all the
-//! same; these two fields are there only then. Weights are in the event's unit; a
+//! `caveats [{kind, count, text, hint|null}]`, where `hint` is the caller's [`Advice`].
+//! `unit_assumed` is true for folded stacks whose unit is not stated; they count as samples. For
+//! folded stacks of time or bytes, `samples` is the number of lines, as the number of samples is
+//! not stated. The views' own fields stand in [`flat`], [`tree`], [`graph`], [`cycles`],
+//! [`detail`], [`annotate`], [`report`], [`owners`], [`doctor`] and [`callgraph`]. Fields are
+//! added, never renamed. `total_max` is what a total is at most: more than the total where stacks
+//! were cut and the function may be among the callers that they lack. It is null where it is
+//! unknown whether the total can be larger; then, and only then, `total_max_reason` has the reason,
+//! and `total_limit` an upper bound that holds in any case. Weights are in the event's unit; a
 //! function's identity is its index, never its name.
 //!
-//! A function's `name` is as it is demangled, and others may have it too. Its `label` is distinct, and the
-//! same in every view and format of one recording: callers, callees and nodes are found by it among
-//! `functions`. There, `linkage_name`, `address|null`, `decl_file|null` and `decl_line|null` say what
-//! else tells functions of one name apart.
+//! A function's `name` is as it is demangled, and others may have it too. Its `label` is distinct,
+//! and the same in every view and format of one recording: use it to find callers, callees and
+//! nodes among `functions`. There, `linkage_name`, `address|null`, `decl_file|null` and
+//! `decl_line|null` distinguish functions of one name as well.
 //!
-//! Where rows are no functions, the document has `by`: `module`, `file`, `line`, `address`, `thread`, `command` or
-//! `event`, and each row among `functions` and each node has `kind` and `file|null`, `line|null`. `kind` is
-//! that word; `mark` for marks such as `[truncated]`, `unknown` where the row of a frame is not known, and
-//! `function` for functions under threads, commands and events. `file` is the path of a module or a source file.
+//! Where rows are no functions, the document has `by`: `module`, `file`, `line`, `address`,
+//! `thread`, `command` or `event`, and each row among `functions` and each node has `kind` and
+//! `file|null`, `line|null`. `kind` is the value of `by`; `mark` for marks such as `[truncated]`,
+//! `unknown` where the row of a frame is not known, and `function` for functions under threads,
+//! commands and events. `file` is the path of a module or a source file.
 //!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
 //! What stands on a line is a struct that serde_json writes; only lines that hold lists are put together

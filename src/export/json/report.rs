@@ -268,7 +268,7 @@ fn hot_paths(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     out.write_all(b"}]}")
 }
 
-/// Writes how stacks were held against the code, a line of the page a line.
+/// Writes how stacks were checked against the code, a line of the page a line.
 fn quality(out: &mut dyn Write, subject: &Subject, advice: &dyn Advice) -> io::Result<()> {
     let Some(quality) = &subject.profile.quality else {
         return out.write_all(b"null");

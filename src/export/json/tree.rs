@@ -8,11 +8,12 @@
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
 //! through it. `total_max` is what `direct` and `indirect` together are at most; top down, the
-//! outermost nodes of a function add up to no less than what its total is at most. `cut` is the weight of stacks that go on from the node but were not followed. `root`
-//! is the function that stacks are looked at from, if not whole. `rows` tells, top down and where
-//! stacks recurse, how many nodes and stubs each degree of collapsing gives; null for one that was not
-//! counted to the end. `repeats` is what the degree was chosen by where none was asked for: of the
-//! heaviest nodes of the tree that is not collapsed, those that repeat a function above them.
+//! outermost nodes of a function add up to no less than what its total is at most. `cut` is the
+//! weight of stacks that go on from the node but were not followed. `root` is the function that
+//! stacks are looked at from, if not whole. `rows` tells, top down and where stacks recurse, how
+//! many nodes and stubs each degree of collapsing gives; null for one that was not counted to the
+//! end. `repeats` is the reason for the degree where none was requested: of the heaviest nodes of
+//! the tree that is not collapsed, those that repeat a function above them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

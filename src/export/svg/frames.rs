@@ -71,7 +71,7 @@ impl Frames<'_> {
             .any(|frame| !self.stubs(frame).is_empty())
     }
 
-    /// Whether it is no function.
+    /// Whether it is a mark and no function.
     pub fn is_mark(&self, node: &Node) -> bool {
         self.subject.profile.functions[node.function].kind == FunctionKind::Mark
     }

@@ -1,7 +1,7 @@
-//! What other profilers write as messages or documents: pprof's profiles and speedscope's.
+//! Readers of other profilers' formats that need further packages: pprof and speedscope.
 //!
-//! They are read by packages that a program which only opens recordings does not need: the feature
-//! `import`. Without it these formats are recognized and refused.
+//! The feature `import` adds them, as a program that only opens recordings does not need these
+//! packages. Without it the formats are recognized and refused.
 
 #[cfg(feature = "import")]
 pub(super) mod pprof;

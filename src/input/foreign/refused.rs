@@ -1,4 +1,4 @@
-//! In place of the readers, where they are not built in.
+//! Refuses the formats whose readers are not built in.
 
 pub(in crate::input) mod pprof {
     use std::io::Read;

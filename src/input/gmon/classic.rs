@@ -1,4 +1,4 @@
-//! The functions, times and calls of gmon.out files as gprof 2.40 tells them, for its own text.
+//! The functions, times and calls of gmon.out files as gprof 2.40 computes them, for its own text.
 //!
 //! gprof leaves symbols out and credits their time and calls to the symbol before
 //! ([`GprofSymbols`]); the caller is whatever holds the place that stands in the file.

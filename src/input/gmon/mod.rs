@@ -7,10 +7,10 @@
 //!   program ──▶ its symbols and code ────────────┘
 //! ```
 //!
-//! The ticks of the histogram are shared out between functions, each tick worth a second divided by
-//! the rate; here in nanoseconds. Functions are the program's symbols; for gprof's own text they
-//! are those that gprof 2.40 tells apart, with its times and callers (`classic`). All functions of
-//! the program are in the profile, those without time and calls too.
+//! The ticks of the histogram are divided among functions. A tick is a second divided by the rate,
+//! here in nanoseconds. Functions are the program's symbols; for gprof's own text they are those of
+//! gprof 2.40, with its times and callers (`classic`). All functions of the program are in the
+//! profile, those without time and calls too.
 
 mod callers;
 mod classic;

@@ -1,8 +1,8 @@
 //! The section with counted calls: which call sites were counted, where they lead, and how often
 //! each was passed.
 //!
-//! Only proftool writes and reads it. Its number is far above those of perf, which passes over
-//! sections that it does not know.
+//! Only proftool writes and reads it. Its number is far above those of perf, which skips unknown
+//! sections.
 //!
 //! ```text
 //! u8 version = 2
@@ -63,7 +63,7 @@ pub struct CountedAgent {
 /// A file whose calls were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountedImage {
-    /// Its path, as mappings have it.
+    /// Its path, as in its mappings.
     pub path: Vec<u8>,
     /// The build.
     pub build_id: Option<BuildId>,

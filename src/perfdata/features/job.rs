@@ -1,7 +1,7 @@
-//! The section that says what compilers and linkers were started for.
+//! The section with the inputs of compilers and linkers.
 //!
-//! Only proftool writes and reads it. The kernel tells the name of a program, and nothing tells its
-//! arguments once it has ended.
+//! Only proftool writes and reads it. The kernel reports the name of a program, but its arguments
+//! cannot be read once it has ended.
 
 use super::super::cursor::Cursor;
 use super::super::error::Flaw;

@@ -19,7 +19,7 @@ use super::cursor::Cursor;
 use super::error::Flaw;
 use super::{Attr, Feature};
 
-/// What the header's sections say.
+/// The contents of the header's sections.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     /// The sections that the file claims to have, in order of number.

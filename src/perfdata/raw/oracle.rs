@@ -1,6 +1,6 @@
 //! Records built from known values, and the two parsers that say what is in them: that of
-//! `linux-perf-event-reader`, and the reader's own for what that one does not read rightly (the
-//! counters of groups).
+//! `linux-perf-event-reader`, and the reader's own for what that crate reads wrongly (the counters
+//! of groups).
 
 use linux_perf_event_reader::{
     CommonData, Endianness, PerfEventAttr, RawData, RecordParseInfo, SampleFormat,

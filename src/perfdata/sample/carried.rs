@@ -2,7 +2,7 @@
 //!
 //! perf and samply unwind a copy wherever a sample has one, and append what they find to the chain
 //! of frame pointers: a file with both shows each stack twice in their views. So a recorder that
-//! takes a small copy beside the chain moves it to where they do not look:
+//! takes a small copy in addition to the chain moves it to a field that they do not read:
 //!
 //! ```text
 //!   from the kernel  … CALLCHAIN [RAW] REGS_USER STACK_USER {room, bytes, valid}

@@ -43,7 +43,7 @@ pub const FINISHED_ROUND: [u8; 8] = if cfg!(target_endian = "little") {
 
 /// Where the kernel's image or one of its modules lies in memory.
 ///
-/// The kernel tells of mappings only when they happen; its own happened long before.
+/// The kernel reports mappings only when they are made; its own were made long before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelMapping {
     /// The first address.
@@ -166,8 +166,8 @@ pub fn thread_record(pid: i32, tid: i32) -> Vec<u8> {
     record(FORK, MISC_FORK_EXEC, &body)
 }
 
-/// A LOST_SAMPLES record: the kernel counted `lost` samples that it could not deliver and that
-/// no record tells of.
+/// A LOST_SAMPLES record: the kernel counted `lost` samples that it could not deliver and that no
+/// record reports.
 ///
 /// ```c
 /// struct { struct perf_event_header; u64 lost; struct sample_id; };
@@ -176,8 +176,8 @@ pub fn lost_samples_record(lost: u64) -> Vec<u8> {
     record(LOST_SAMPLES, 0, &lost.to_ne_bytes())
 }
 
-/// A record which tells that the recording went on until `time`: LOST_SAMPLES, of no samples. Where
-/// nothing happens, nothing else tells it.
+/// A record that states that the recording lasted until `time`: LOST_SAMPLES with 0 samples. It is
+/// needed where nothing else was recorded at the end.
 pub fn time_record(time: u64) -> Vec<u8> {
     let id = SampleId {
         time,

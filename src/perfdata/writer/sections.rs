@@ -30,14 +30,14 @@ pub struct BuildIdEntry {
 }
 
 impl BuildIdEntry {
-    /// The bytes that the build id of a file takes whose path has this many.
+    /// The size of the entry of a file whose path has this number of bytes.
     pub fn size(path: usize) -> u64 {
         let padded = (path.min(PATH_MAX) + 1).next_multiple_of(NAME_ALIGN);
         BUILD_ID_SIZE + padded as u64
     }
 }
 
-/// What tracefs says of tracepoints, which readers that show their fields need.
+/// The formats of tracepoints from tracefs, which readers need to show their fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracepointFormats {
     /// `events/header_page`.

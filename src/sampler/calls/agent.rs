@@ -10,9 +10,10 @@
 //!   report: take the lock; who, what, ring = 1; wake the recorder; wait until ring is 0; free the lock
 //! ```
 //!
-//! A thread that is about to execute a program keeps the lock if the program is followed. The recorder
-//! frees it when the new program counts; if the call fails, the thread does. Where nobody listens (`open`,
-//! or for `execs` `hears_execs`, is 0) the code does nothing. If nobody answers for long, the recorder was killed, and it closes the bell.
+//! A thread that is about to execute a program keeps the lock if the program is followed. The
+//! recorder frees it when the new program counts; if the call fails, the thread frees it. Where no
+//! recorder listens (`open`, or for `execs` `hears_execs`, is 0) the code does nothing. If there is
+//! no answer for a long time, the recorder was killed, and the code closes the bell.
 
 use super::{Change, bell};
 use crate::perfdata::CountedAgent;

@@ -1,4 +1,5 @@
-//! The bell: a page of memory that is shared with programs, by which they report and are answered.
+//! The bell: a page of memory that is shared with programs, by which they report to the recorder
+//! and get answers.
 //!
 //! ```text
 //!   0   lock      the thread that rings; 0 if it is free

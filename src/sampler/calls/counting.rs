@@ -122,7 +122,7 @@ impl Counting {
     }
 
     /// Makes a process count its calls that runs already. All of its threads stop for that. It is as
-    /// before when the value is dropped, but for the memory of the stubs, in which a thread may be.
+    /// before when the value is dropped, except for the memory of the stubs, in which a thread may be.
     pub(in crate::sampler) fn attach(
         pid: i32,
         planner: &mut dyn CallPlanner,

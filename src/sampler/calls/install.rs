@@ -1,4 +1,4 @@
-//! The moment in which a program is stopped, and its calls are led through stubs.
+//! Stops a program for a moment, and redirects its calls to stubs.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};

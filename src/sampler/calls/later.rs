@@ -1,4 +1,5 @@
-//! What is loaded and executed while a program runs: programs report it by the bell, and wait.
+//! Libraries and programs that are loaded and executed later: programs report them by the bell, and
+//! wait.
 //!
 //! glibc calls the function for debuggers when it has mapped the libraries of a `dlopen`, or has
 //! relocated them (from 2.41 on), and in both cases before it runs their constructors
@@ -298,7 +299,7 @@ impl Counting {
 /// What became of a process that was about to execute a program.
 enum Waited {
     Executed,
-    /// It is still there, stopped, and about to get this signal, or 0.
+    /// It did not execute anything; it is stopped, and about to get this signal, or 0.
     Failed(i32),
     /// It ended, with this status of `waitpid`.
     Ended(i32),

@@ -1,4 +1,4 @@
-//! Keeps the slowdown by counting below a limit: calls that are too frequent are counted no more.
+//! Keeps the slowdown by counting below a limit: the most frequent calls are no longer counted.
 //!
 //! ```text
 //!   counters ─▶ calls since the last look × cost of one ─┐
@@ -9,18 +9,17 @@
 //!                                              become      jmp lex
 //! ```
 //!
-//! Stubs are in memory that all processes share: one write changes them for all, for threads and for
-//! processes that were forked, and no thread has to stop. The first eight bytes of a stub are one
-//! instruction, so no thread is inside of them; they are aligned, and are written at once. Processors
-//! of x86-64 see writes to code without being told. That running code is changed in this way is not
-//! new: the sleds of LLVM's XRay are (Dean Michael Berris et al., "XRay: a function call tracing
-//! system", 2016).
+//! Stubs are in memory that all processes share: one write changes them for all, for threads and
+//! for processes that were forked, and no thread has to stop. The first eight bytes of a stub are
+//! one instruction, so no thread is inside of them; they are aligned, and are written at once.
+//! x86-64 processors notice writes to code by themselves. LLVM's XRay changes its sleds in running
+//! code in the same way (Dean Michael Berris et al., "XRay: a function call tracing system", 2016).
 //!
 //! A site that was given up costs one jump more than before, until the call is made as before (`past_stubs`).
 //! Where threads share a counter and wait for each other, counting costs more than is measured here.
 //!
-//! The limit is one on the whole run. What was spent before the first look that gives something up is
-//! made up for by what comes: as long as the slowdown so far is above the limit, counting may take half
+//! The limit applies to the whole run. Time that counting took before the first site was given up
+//! is compensated later: as long as the slowdown so far is above the limit, counting may take half
 //! of it.
 
 use std::fs;

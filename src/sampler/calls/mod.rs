@@ -1,5 +1,5 @@
-//! Makes a program count its calls: what a planner has worked out is written into its memory before
-//! it runs.
+//! Makes a program count its calls: writes a planner's stubs and changes into its memory before it
+//! runs.
 //!
 //! ```text
 //!   fork ─▶ ptrace ─▶ exec ─▶ the dynamic linker is done, or the entry point is reached
@@ -17,10 +17,11 @@
 //! The counters are in memory that is shared with the program and with the processes that it forks,
 //! so that all of them add up, and are read when the recording ends.
 //!
-//! Where counting takes too much of the program's time, the stubs of the most frequent calls are
-//! changed meanwhile, and count no more (`limit`); then the calls are made as before (`past_stubs`).
+//! If counting takes too much of the program's time, the stubs of the most frequent calls are
+//! changed so that they no longer count (`limit`); then the original calls are put back
+//! (`past_stubs`).
 //!
-//! Nothing is traced between these moments, but for a command until it gets a signal or starts a process
+//! Nothing is traced between these moments, except for a command until it gets a signal or starts a process
 //! (`without_locks`). The dynamic linker calls a function that does nothing
 //! whenever it has loaded libraries, for debuggers; it is made to jump to the `agent`, a few
 //! instructions in the program's memory that report it and wait until the recorder is done.
@@ -65,7 +66,7 @@ pub struct LoadedImage {
     pub(super) span: (u64, u64),
 }
 
-/// Which file is mapped, as the kernel tells files apart.
+/// Which file is mapped, as the kernel identifies files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     /// Major and minor number of its device.

@@ -1,4 +1,4 @@
-//! Calls that are counted no more are made as before: without a way through a stub.
+//! Puts the original calls back where calls are no longer counted, so that they pass no stub.
 //!
 //! ```text
 //!   call stub ─▶ lock incq counter; jmp lex      given up: at once, in all threads and processes
@@ -7,11 +7,10 @@
 //!   call lex                                     as it was; one process after the other
 //! ```
 //!
-//! The distance of a call may cross the border of a cache line, so another thread could execute a half
-//! written one: each process stops for that, for a moment. One whose threads do not stop in
-//! time goes on as it is and is tried again. What a process forks before its turn comes is not found
-//! if it is started later than the list of processes was made: it goes through the stubs, which do
-//! not count.
+//! The distance of a call may cross the border of a cache line, so another thread could execute a
+//! half-written one. So each process stops for a moment. One whose threads do not stop in time goes
+//! on as it is and is tried again. A process that is forked after the list of processes was made is
+//! not found: its calls go through the stubs, which do not count.
 
 use std::time::{Duration, Instant};
 

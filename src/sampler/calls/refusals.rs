@@ -1,4 +1,4 @@
-//! What is not made to count its calls, and why.
+//! The programs whose calls are not counted, and why.
 
 use std::ffi::CString;
 use std::fs;

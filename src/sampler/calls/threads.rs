@@ -1,9 +1,9 @@
-//! All threads of a process: they are stopped, and let go again.
+//! Stops all threads of a process, and lets them continue.
 //!
-//! Threads are made and end meanwhile, and the process may end while some of them stand still. The
-//! kernel says that a process has ended only when each of its traced threads was waited for, so none
-//! may be forgotten: what does not stop in time, or was killed while it stood still, is [`Left`] over,
-//! and is looked after later.
+//! Threads start and end meanwhile, and the process may end while some of them are stopped. The
+//! kernel reports the end of a process only when each of its traced threads was waited for, so none
+//! may be forgotten: a thread that does not stop in time, or was killed while it was stopped, is
+//! [`Left`] for later.
 
 use std::fs;
 use std::io;

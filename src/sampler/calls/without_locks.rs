@@ -1,4 +1,4 @@
-//! A program that is traced: its stubs count without locks, which takes a fraction of the time.
+//! Traces a program so that its stubs can count without locks, which takes a fraction of the time.
 //!
 //! ```text
 //!   one thread        incq counter           nobody else adds to it
@@ -14,12 +14,12 @@
 //! lock. While the program is traced, the kernel stops it before another thread runs: it tells the
 //! tracer of `clone`, `fork` and `vfork`, whoever makes the system call (but not of `CLONE_UNTRACED`,
 //! which is for the kernel's own threads), and the new thread stands still as well. Programs for Linux
-//! have no use for the segment `gs` themselves, but for emulators; where it has one, stubs lock.
+//! have no use for the segment `gs` themselves, except for emulators; where it has one, stubs lock.
 //!
-//! Signals would stop a traced program each time, so the first one ends that state; and a program that
-//! is executed under a tracer without privileges gains none, so it ends before an `execve`, and does
-//! not begin where that would not be reported. A program that makes the system call itself is not
-//! noticed in time, and what it executes may lack privileges, which is reported.
+//! Each signal would stop a traced program, so the first one ends the tracing. A program that is
+//! executed under a tracer without privileges gains none, so tracing ends before an `execve`, and
+//! does not begin where an `execve` would not be reported. A direct system call is not noticed in
+//! time: the executed program may lack privileges, which is reported.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! What is wrong with events as they were given.
+//! Errors in the names of events.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ const LETTERS: &str = "u (user space), k (kernel), h (hypervisor), G (guests), \
     group samples), D (pinned to its counter), e (alone on the counters), W (ungrouped if the \
     group does not fit)";
 
-/// Why what was given is no event to sample.
+/// Why a text names no event to sample.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
@@ -37,7 +37,7 @@ pub enum EventError {
         /// The letter.
         letter: char,
     },
-    /// The terms of a PMU's event mean nothing.
+    /// The terms of a PMU's event are invalid.
     #[error("{event}: {problem}")]
     Terms {
         /// The event.
@@ -45,7 +45,7 @@ pub enum EventError {
         /// What is wrong.
         problem: String,
     },
-    /// Braces, slashes or commas stand where they mean nothing.
+    /// Braces, slashes or commas are in the wrong place.
     #[error("{text:?} is not a list of events: {problem}")]
     Syntax {
         /// What was given.
@@ -55,7 +55,7 @@ pub enum EventError {
     },
 }
 
-/// The name of no event that this machine has.
+/// A name that no event of this machine has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown event {name:?}{}", did_you_mean(.near))]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Event names as a person writes them, and what the kernel calls them.
+//! Event names as a user writes them, and the kernel's types and configs for them.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -151,7 +151,7 @@ impl EventSpec {
         plain(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK.into()).named("cpu-clock")
     }
 
-    /// Whether it is of the group of the event before it, not the first of one.
+    /// Whether it belongs to the group of the event before it.
     pub fn is_member(&self) -> bool {
         self.member
     }

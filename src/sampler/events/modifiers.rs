@@ -1,4 +1,4 @@
-//! What may be said of an event behind its name: the letters of `cycles:upp`.
+//! Modifiers of an event: the letters of `cycles:upp`.
 
 use super::error::EventError;
 

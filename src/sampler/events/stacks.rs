@@ -1,4 +1,4 @@
-//! How samples come by the stacks of user space.
+//! How samples get the stacks of user space.
 //!
 //! ```text
 //!   frame pointers  the kernel walks the chain of frames:    IP … CALLCHAIN {kernel, user}
@@ -52,15 +52,15 @@ const RECORD_MAX: u32 = 65_528;
 /// What a sample needs apart from its copy, as drawn above, with the usual limit of frames.
 const BESIDE: u32 = 8 + 6 * 8 + (8 + (127 + 9) * 8) + (8 + 33 * 8) + 8 + 8;
 
-/// How each sample has its stack.
+/// How the stack of each sample is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stacks {
-    /// Not at all: only the place of the sample is recorded.
+    /// Not at all: only the address of the sample is recorded.
     None,
     /// The kernel follows frame pointers.
     FramePointers,
-    /// The same, with the registers and so many bytes from the top of the stack, by which a reader
-    /// finds the callers that frame pointers lead past: those of a function without a frame.
+    /// The same, with the registers and this number of bytes from the top of the stack, with which
+    /// a reader finds the callers that frame pointers skip: those of functions without a frame.
     Joined(CopySize),
     /// The registers and a copy of the top of the stack, which a reader unwinds by the call frame
     /// information of the code (DWARF).

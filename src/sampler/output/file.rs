@@ -1,4 +1,4 @@
-//! The output file: it is the old one until the new one is whole.
+//! The output file, which stays the old one until the new one is complete.
 //!
 //! ```text
 //!   perf.data         the recording of before              perf.data.old

@@ -1,4 +1,4 @@
-//! What counters of groups had counted before a part of a recording that stands for itself.
+//! The values of group counters before a part of a recording that is written on its own.
 //!
 //! A sample of a group has what each counter has counted since the beginning. A reader of only the
 //! later samples would attribute all of that to the first of them.

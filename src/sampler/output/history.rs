@@ -1,4 +1,4 @@
-//! What was sampled so far, in little memory, to be written to a file when somebody asks for it.
+//! What was sampled so far, in little memory, to be written to a file on request.
 //!
 //! ```text
 //!   rounds ─▶ open ──1 MiB──▶ packed packed packed …      while all is below the limit
@@ -66,9 +66,9 @@ pub struct Written {
     pub samples: u64,
     /// The size of the file.
     pub bytes: u64,
-    /// Samples that were let go for want of memory before, and are missing.
+    /// Samples that were dropped to save memory, and are missing.
     pub let_go: u64,
-    /// Whether older records of who runs and what is mapped were let go as well.
+    /// Whether older records of tasks and mappings were dropped as well.
     pub names_let_go: bool,
 }
 
@@ -102,7 +102,7 @@ impl History {
         self.open.extend_from_slice(records);
     }
 
-    /// All buffers of the kernel were looked at once.
+    /// Ends a round, in which all buffers of the kernel were read once.
     pub fn end_round(&mut self) {
         if self.open.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl History {
     }
 
     /// Forgets the samples up to the time `until`, in nanoseconds of the recorder's clock, but not
-    /// what happened between them: who runs, and what is mapped.
+    /// the records of tasks and mappings.
     pub fn reset(&mut self, until: u64) {
         self.since = Some(until);
         self.let_go = 0;
@@ -233,7 +233,7 @@ impl History {
     }
 }
 
-/// Those of whole records that are no samples, and how many samples there are.
+/// Splits whole records: returns those that are no samples, and the number of samples.
 pub fn samples_apart(records: &[u8]) -> (Vec<u8>, u64) {
     let mut samples = 0;
     let others = filtered(records, |record| {

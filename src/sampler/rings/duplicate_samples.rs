@@ -1,4 +1,4 @@
-//! Samples that come twice, taken out.
+//! Removes samples that come twice.
 //!
 //! A thread that appeared while the events were opened may have them by inheritance and was given
 //! its own as well. The kernel marks what comes of inherited events with the id of the event that

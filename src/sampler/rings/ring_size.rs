@@ -59,7 +59,7 @@ pub(in crate::sampler) fn fitting_copy(hertz: u64, ring_bytes: usize) -> CopySiz
 }
 
 /// Returns the largest copy of a stack of which the ring buffers hold enough with these options;
-/// [`CopySize::default`] where nobody knows how many samples come.
+/// [`CopySize::default`] where the number of samples is unknown.
 pub fn largest_copy(options: &Options) -> CopySize {
     let frequency = match options.rate {
         Some(Rate::Period(_)) => None,

@@ -28,7 +28,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// When to begin and to end, besides with the subject.
+/// When to begin and to end, in addition to the start and end of the subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// How long to wait before the recording begins; a command runs meanwhile.

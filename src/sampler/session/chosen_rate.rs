@@ -1,4 +1,4 @@
-//! The rate that was asked for, held against what the kernel allows.
+//! The requested rate, compared with what the kernel allows.
 
 use super::options::Options;
 use crate::sampler::error::{Error, Note};

@@ -1,7 +1,7 @@
-//! What a recording costs: its own work, and what it takes from the program.
+//! What a recording costs: the recorder's own time, and the slowdown of the program.
 //!
-//! The kernel does not tell how long it takes samples. But a thread that does nothing but look at
-//! the clock sees each interruption as a gap between two looks:
+//! The kernel does not report how long taking a sample takes. But a thread that only reads the
+//! clock sees each interruption as a gap between two readings:
 //!
 //! ```text
 //!   looks   | | | | | |          | | | | | | | | | | |          | | |
@@ -9,9 +9,10 @@
 //! ```
 //!
 //! So this thread records itself for a moment, with the options of the recording, and takes the
-//! middle of as many of the longest gaps as there were samples. All is in it, the interrupt and the
-//! programming of the timer too, but for what the program's caches lose. Its own stack stands for
-//! those of the program: where they are far deeper, samples take longer.
+//! median of the longest gaps, as many as there were samples. This includes everything, also the
+//! interrupt and the programming of the timer, except for the effect on the program's caches. The
+//! thread's own stack stands in for those of the program: if they are far deeper, samples take
+//! longer.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ const TRIAL_HERTZ: u64 = 3989;
 /// Fewer samples say nothing about the middle.
 const TRIAL_SAMPLES: usize = 20;
 
-/// What a recording took.
+/// The costs of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costs {
@@ -100,9 +101,9 @@ impl Costs {
     }
 }
 
-/// How long one sample takes with these options: an estimate, as this module's page tells; `None`
-/// where the events do not interrupt a program that only computes. It takes a tenth of a second,
-/// where others have the processor half of one.
+/// Estimates how long one sample takes with these options, as this module's page describes; `None`
+/// where the events do not interrupt a program that only computes. The estimate takes a tenth of a
+/// second, or half a second on a busy processor.
 pub fn sample_cost(options: &Options) -> Option<Duration> {
     let limit = limits::setting("/proc/sys/kernel/perf_event_max_sample_rate");
     let options = Options {

@@ -1,7 +1,7 @@
-//! Looks at the arguments of programs as they start, to tell the processes of a build apart.
+//! Reads the arguments of programs as they start, to distinguish the processes of a build.
 //!
-//! An event that counts nothing reports each exec to small ring buffers of its own. The recorder is woken
-//! by each: once a program has ended nobody can tell its arguments any more.
+//! An event that counts nothing reports each exec to small ring buffers of its own. Each wakes the
+//! recorder, as the arguments cannot be read once the program has ended.
 
 use std::convert::Infallible;
 use std::fs;

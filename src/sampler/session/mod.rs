@@ -11,8 +11,7 @@
 //!   jobs             what compilers and linkers were started for
 //! ```
 //!
-//! It is the only folder that decides when something happens; events, targets, rings and output are
-//! called by it.
+//! Only this folder decides when something happens; it calls events, targets, rings and output.
 
 pub(super) mod bounds;
 mod budget;

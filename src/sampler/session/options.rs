@@ -22,19 +22,19 @@ pub struct Options {
     /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
     /// that, and less where so much memory may not be locked.
     pub ring_pages: Option<usize>,
-    /// At which level of zstd, 1 to 22, a file's records are compressed, if they are.
+    /// The zstd level, 1 to 22, at which records are compressed; `None` for no compression.
     pub compression: Option<u8>,
     /// Whether off-CPU time is recorded in addition to the events.
     pub off_cpu: bool,
 }
 
 impl Options {
-    /// Samples a second when nothing else is said: a prime, so as not to run in step with
-    /// anything in the program.
+    /// The default number of samples per second: a prime, so as not to run in step with anything in
+    /// the program.
     pub const FREQUENCY: u64 = 997;
     /// The bytes of records a second above which copies become smaller where they may.
     pub const COPIED_PER_SECOND: u64 = 64_000_000;
-    /// The size of the ring buffer of each processor when nothing else is said.
+    /// The default size of each processor's ring buffer, in bytes.
     pub const RING_BYTES: usize = 512 * 1024;
 
     /// The samples a second of all events at this frequency.

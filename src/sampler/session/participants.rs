@@ -1,5 +1,5 @@
-//! The parties of sampling: the command, the session, the sender of signals, and the consumer of
-//! samples.
+//! The participants of sampling: the command, the session, the sender of signals, and the consumer
+//! of samples.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

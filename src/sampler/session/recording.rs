@@ -19,7 +19,7 @@ use crate::sampler::targets::child::Ending;
 /// Up to this level compression takes so little time that the recorder may go before others.
 const QUICK_COMPRESSION: u8 = 3;
 
-/// What became of a recording.
+/// The result of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recording {
@@ -27,10 +27,10 @@ pub struct Recording {
     pub samples: u64,
     /// Records that the kernel had no room for, samples above all.
     pub lost: u64,
-    /// Stacks of which less was copied than could have been, to record no more than
+    /// The number of stacks that were shortened to record no more than
     /// [`Options::COPIED_PER_SECOND`].
     pub shortened: u64,
-    /// How often the kernel held an event back because it took too much time.
+    /// How often the kernel throttled an event because it took too much time.
     pub throttled: u64,
     /// The size of the file.
     pub bytes: u64,
@@ -46,7 +46,7 @@ pub struct Recording {
     /// Events whose samples do not add up to the kernel's own count. Reading the file finds them as
     /// well.
     pub caveats: Caveats,
-    /// What it took.
+    /// Its costs.
     pub costs: Costs,
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel lets us open, found by asking: each refusal takes one wish back.
+//! Finds out what the kernel lets us open: each refusal drops one optional attribute and retries.
 
 use std::io;
 

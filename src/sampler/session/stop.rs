@@ -1,4 +1,4 @@
-//! Ending a recording before its time: who is asked to end, and how hard.
+//! Ending a recording early: which processes get a signal, and which one.
 
 use std::time::{Duration, Instant};
 

@@ -28,8 +28,8 @@ pub struct Start {
     pub history: History,
 }
 
-/// Who looks on while something is sampled. It is called by the thread that empties the kernel's
-/// buffers, which overflow if it is held up.
+/// Gets samples while they are taken. The thread that empties the kernel's buffers calls it, and
+/// they overflow if it is slow.
 pub trait Watcher {
     /// Sampling has begun.
     fn begin(&mut self, start: Start);
@@ -49,10 +49,11 @@ pub struct Watched {
     pub end: End,
 }
 
-/// Samples until the command ends, all that is sampled has ended, the bounds are reached or the
-/// watcher has seen enough. A command that still runs then is asked to end as
-/// [`record`](crate::sampler::record) does when a signal comes. Signals to end this process are for its other
-/// threads: the one that calls this holds them back. `notes` is called before the watcher is.
+/// Samples until the command ends, all that is sampled has ended, the bounds are reached, or the
+/// watcher asks to stop. A command that still runs then is asked to end as
+/// [`record`](crate::sampler::record) does when a signal comes. Signals to end this process are for
+/// its other threads: the one that calls this holds them back. `notes` is called before the watcher
+/// is.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The command as a process of ours: made, held before its `exec`, let go, waited for.
+//! The command as a child process: made, held before its `exec`, released, waited for.
 //!
 //! ```text
 //!   this process                    the child
@@ -9,10 +9,10 @@
 //!   read: end of file ◀──────────────┘ └─ failed: write errno, exit
 //! ```
 //!
-//! When this process dies before the byte is written, the child reads the end of the pipe and
-//! exits without having run anything. When it dies later (it can be killed without being asked),
-//! the kernel sends the command a SIGTERM: a command that was started to be recorded is not left
-//! behind, but may clean up.
+//! When this process dies before the byte is written, the child reads the end of the pipe and exits
+//! without having run anything. When it dies later (SIGKILL cannot be handled), the kernel sends
+//! the command a SIGTERM: a command that was started to be recorded does not outlive the recorder,
+//! but may clean up.
 #![expect(
     unsafe_code,
     reason = "fork, exec and wait with a step in between have no safe interface"
@@ -40,7 +40,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The status by which a shell would tell it: 128 and the number for a signal.
+    /// The status as a shell reports it: 128 plus the number for a signal.
     ///
     /// ```
     /// use proftool::sampler::Ending;

@@ -28,8 +28,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// The same command, without standard input, and what it writes to standard output and standard
-    /// error is thrown away: the terminal is somebody else's.
+    /// The same command, without standard input, and with its standard output and standard error
+    /// discarded, as the terminal is in use.
     pub fn silent(self) -> Command {
         Command {
             is_silent: true,

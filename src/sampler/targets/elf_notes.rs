@@ -1,4 +1,4 @@
-//! Build ids from ELF notes, for when the kernel does not tell them with the mappings.
+//! Build IDs from ELF notes, for kernels that do not report them with the mappings.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! What ran before the recording began, as the records that the kernel would have written then.
+//! What ran before the recording began, as the records that the kernel would have written.
 //!
 //! ```text
 //! /proc/PID/task/TID/comm        COMM of each thread, and FORK of all but the first

@@ -1,4 +1,4 @@
-//! What a compiler or a linker was started for, by its arguments.
+//! The input of a compiler or a linker, from its arguments.
 //!
 //! ```text
 //! rustc --crate-name serde … src/lib.rs                   rustc serde
@@ -7,7 +7,7 @@
 //! ld … -o app …                                           ld app
 //! ```
 //!
-//! Of other programs nothing is kept: arguments may hold what nobody wants in a file.
+//! The arguments of other programs are not kept, as they may contain secrets.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Who is sampled: a command that is held before its exec, or what already runs.
+//! What is sampled: a command that is held before its exec, or processes that already run.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -24,8 +24,8 @@ pub enum Target {
     Processes(Vec<i32>),
     /// A process that runs and what it has started, as [`Target::Processes`].
     Tree(i32),
-    /// Threads that run, and nothing that they start. Of libraries that other threads of the
-    /// process load from now on the kernel does not tell.
+    /// Threads that run, and nothing that they start. The kernel does not report libraries that
+    /// other threads of the process load from now on.
     Threads(Vec<i32>),
     /// All that runs on these processors; on all processors with `None`.
     Processors(Option<Vec<u32>>),
@@ -95,11 +95,11 @@ impl Target {
         self.is_of_tasks() && !matches!(self, Target::Threads(_))
     }
 
-    /// That every process or thread is there at all, and has not ended.
+    /// Checks that every process or thread exists and has not ended.
     ///
     /// # Errors
     ///
-    /// The first that is not.
+    /// The first that does not exist or has ended.
     pub fn check(&self) -> Result<(), Error> {
         let (numbers, thread) = match self {
             Target::Processes(pids) => (pids, false),

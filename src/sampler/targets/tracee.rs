@@ -28,7 +28,7 @@ pub(in crate::sampler) enum Stop {
     Asked,
     /// Something else, which is of no interest.
     Other,
-    /// It is there no more: what `waitpid` says.
+    /// It has ended, with this status of `waitpid`.
     Ended(i32),
 }
 

@@ -1,4 +1,4 @@
-//! What instructions of x86 refer to, by a decoder that knows all of them.
+//! What instructions of x86 refer to, by a decoder that knows all instructions.
 
 use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, Instruction, OpKind, Register};
 

@@ -132,7 +132,7 @@ fn end(length: u32, refers: Option<(Flow, u8)>) -> Option<Read> {
     })
 }
 
-/// The prefixes of an instruction but for REX.
+/// The prefixes of an instruction except for REX.
 #[derive(Clone, Copy)]
 struct Prefixes {
     length: u32,

@@ -66,7 +66,7 @@ static SHAPES: [Shape; 512] = {
     shapes
 };
 
-/// Bytes from the ModRM byte up to the immediate, but for a displacement that the SIB byte asks for.
+/// Bytes from the ModRM byte up to the immediate, except for a displacement that the SIB byte asks for.
 static OPERANDS: [u8; 256] = {
     let mut sizes = [0; 256];
     let mut modrm = 0;

@@ -1,4 +1,4 @@
-//! The quick reading of x86-64 is held against iced-x86 alone.
+//! The quick reading of x86-64 is compared with iced-x86 alone.
 
 #![expect(
     clippy::print_stderr,

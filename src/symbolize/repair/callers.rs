@@ -1,4 +1,4 @@
-//! The calls of a file the other way round: who calls a function.
+//! The calls of a file in reverse: the callers of each function.
 
 use crate::base::IdVec;
 use crate::scan::{CallKind, Callee, Calls, CodeFunctionId};

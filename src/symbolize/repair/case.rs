@@ -1,5 +1,5 @@
-//! One question: what was between the function that was called and the next one on the stack, if the
-//! frame of the owner is missing, or if it is not.
+//! One search: which functions were between the called one and the next one on the stack, either
+//! with the owner's frame missing or without.
 //!
 //! ```text
 //!   called ─▶ a ─▶ goal        on the way: called, a          certain: both

@@ -23,15 +23,17 @@ use crate::symbolize::name_source::NameSource;
 /// What the code says of a frame and the one outside of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It says nothing of frames of this kind: the kernel's, and marks.
+    /// Frames of this kind are not checked: the kernel's, and marks.
     Outside,
     /// The caller calls this function there.
     Verified,
-    /// The caller calls something there, and only a run can tell what; or its code cannot be read.
+    /// The caller makes a call there whose callee is known only at run time; or its code cannot be
+    /// read.
     Unknown,
-    /// The caller calls another function there, and these were between the two for certain.
+    /// The caller calls another function there, and these were certainly between the two.
     Missing(Vec<Missing>),
-    /// The caller calls another function there, and more than one thing may have been between.
+    /// The caller calls another function there, and there are several possibilities for what was
+    /// between.
     Ambiguous {
         /// These functions for certain, outermost first.
         certain: Vec<Missing>,
@@ -55,9 +57,9 @@ impl Verdict {
 
 /// What a call is by its bytes alone.
 enum LikelyCall {
-    /// It calls the function that is next on the stack: its bytes are so by no chance.
+    /// It calls the function that is next on the stack. Its bytes are no coincidence.
     OfNext,
-    /// It calls what only a run can tell.
+    /// Its callee is known only at run time.
     Unknown,
     /// None of these; it has to be looked for in the code of its function.
     Other,

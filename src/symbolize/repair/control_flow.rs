@@ -8,11 +8,11 @@
 //!                                   └ has its frame at the call: f owns what the frame pointer points to
 //! ```
 //!
-//! A function that is called leaves by jumps, and makes way each time, or it calls. The first one to
-//! call must have set up its frame: it is the owner of the frame whose return address the chain of
-//! frame pointers goes on with. (Without a frame of its own the chain had shown its return address.)
-//! Behind the owner functions call without a frame of their own, or jump. (With one the chain had
-//! shown their return address.)
+//! A called function either leaves by a jump, which replaces it by another function, or it calls.
+//! The first one that calls must have set up its frame: it is the owner of the frame with whose
+//! return address the chain of frame pointers continues. (Without a frame of its own, the chain
+//! would have shown its return address.) After the owner, functions call without a frame of their
+//! own, or jump. (With one, the chain would have shown their return address.)
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What must have been between two frames, where the code leaves one possibility.
+//! The functions that must have been between two frames, where the code leaves one possibility.
 //!
 //! ```text
 //!   recorded      main ─────────────────▶ leaf     but the call in main is one of work
@@ -8,18 +8,18 @@
 //!
 //! A frame is missing from a chain of frame pointers where the function behind it has none of its
 //! own at the moment: the chain then goes through the frame of the function that called it, its
-//! owner, whose return address nobody reads.
+//! owner, whose return address is skipped.
 //!
-//! Of all [ways](super::control_flow) from the function that was called to the one that is next on the
-//! stack, functions are put in only if every way goes through them. Unknown code
-//! is part of these ways: a call or jump through a pointer, a library that calls back, and a signal,
-//! which may arrive anywhere. It leads on wherever something [may be entered](super::unknown_callers) from
+//! Of all [ways](super::control_flow) from the function that was called to the one that is next on
+//! the stack, functions are restored only if every way goes through them. Unknown code is part of
+//! these ways: a call or jump through a pointer, a library that calls back, and a signal, which may
+//! arrive anywhere. It leads on wherever something [may be entered](super::unknown_callers) from
 //! which the next function is reached. Calls through pointers never change who the owner is.
 //!
-//! Where several ways are left, the functions that all go through are put in still: what was called has
-//! made way, whatever for. The others on the ways are noted: they are all that may be missing. Where
-//! something unknown was called, functions are put in from the [only one](unknown_callers::only_entry) on
-//! that every way to the next function comes through.
+//! If there are several ways, the functions that all of them share are still restored: the called
+//! function has jumped away, wherever to. The others on the ways are noted as the only ones that
+//! may be missing. If the callee is unknown, functions are restored from the [only
+//! entry](unknown_callers::only_entry) on, through which every way to the next function leads.
 
 use std::rc::Rc;
 

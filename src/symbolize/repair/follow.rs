@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A function that leads to a call through a pointer may reach anything. Nearly every function of a
-//! large program does, after a few calls; so only functions that do not are followed to the end. Then
-//! some more are read, from the outermost functions of stacks on: what they call for certain.
+//! large program does, after a few calls; so only functions that do not are followed to the end.
+//! Then some more are read, from the outermost functions of stacks on, for their direct calls.
 
 use rustc_hash::FxHashMap;
 
@@ -52,7 +52,7 @@ pub(in crate::symbolize) struct FollowedFunction {
 enum Stage {
     /// Nothing.
     New,
-    /// What it calls for all to see.
+    /// The calls that are visible at once.
     Begun,
     /// All, as far as that was possible.
     Read,

@@ -19,7 +19,7 @@ pub(super) enum To {
     Function(FunctionStart),
     /// To the function that this one chose when the program started.
     ChosenBy(FunctionStart),
-    /// Only a run can tell.
+    /// It is known only at run time.
     Unknown,
 }
 

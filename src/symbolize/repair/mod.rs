@@ -1,4 +1,4 @@
-//! Stacks held against the code: is each frame called by the one outside of it?
+//! Stacks checked against the code: is each frame called by the one outside of it?
 //!
 //! ```text
 //!   Trace ──▶ code     what the instruction before each return address calls
@@ -13,9 +13,9 @@
 //!         ══▶ Followed
 //! ```
 //!
-//! The weights of samples never change. Paths gain frames, and lose those that are none: where a
-//! frame pointer led to an address to which no call returns, the stack is cut, and marked as broken.
-//! Where nothing or more than one thing explains a stack it stays as it is, and is counted.
+//! The weights of samples never change. Paths gain missing frames, and lose wrong ones: where a
+//! frame pointer led to an address to which no call returns, the stack is cut, and marked as
+//! broken. A stack with no explanation or several ones stays as it is, and is counted.
 
 mod callers;
 mod case;

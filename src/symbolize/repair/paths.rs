@@ -1,4 +1,4 @@
-//! The paths of a trace with what is missing put in.
+//! The paths of a trace with the missing frames restored.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ pub(in crate::symbolize) struct Checked {
     pub(super) candidates: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// The calls or jumps that may have left a restored function, where there are several.
     pub(super) left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
-    /// What became of each path of the trace.
+    /// The new path of each path of the trace.
     pub(in crate::symbolize) now: IdVec<AddressPathId, AddressPathId>,
     /// What the code says of the stacks.
     pub(in crate::symbolize) quality: Quality,

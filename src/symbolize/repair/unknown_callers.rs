@@ -1,5 +1,5 @@
-//! What may lead to a function when control comes from somewhere unknown: through a pointer, out of a
-//! library, from a signal.
+//! The functions through which unknown code may reach a function: by a pointer, out of a library,
+//! from a signal.
 //!
 //! ```text
 //!   anywhere ─▶ g ─jump─▶ f ─call─▶ next      f keeps no frame there, or f's is the frame whose owner is missing
@@ -7,8 +7,8 @@
 //!
 //! Unknown code can enter a function whose address is taken or that other files can find. So the
 //! search goes back over the calls and jumps of one file, from the function that is next on the
-//! stack, and asks which of those that it meets can be entered. Other files call by name, that is
-//! what can be found; nothing else has to be looked at.
+//! stack, and checks which of the functions on the way can be entered. Other files call by name,
+//! and named functions count as entries; so no other file has to be searched.
 
 use std::rc::Rc;
 

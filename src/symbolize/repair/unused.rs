@@ -1,4 +1,4 @@
-//! What no stack shows any more, once stacks were cut.
+//! Removes what no stack shows any more, after stacks were cut.
 
 use crate::base::IdVec;
 use crate::trace::{AddressPath, AddressPathId, AddressPaths, FrameId, Trace};

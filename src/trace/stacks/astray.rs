@@ -1,7 +1,8 @@
 //! Chains of frame pointers that lead to no code.
 //!
-//! Code that keeps no frame pointers leaves anything in that register, and the kernel follows it. What
-//! it finds differs from sample to sample, although the stacks are equal up to there.
+//! Code that keeps no frame pointers leaves arbitrary values in that register, and the kernel
+//! follows them. What it finds differs from sample to sample, although the stacks are equal up to
+//! there.
 
 use crate::base::CodeAddress;
 use crate::perfdata::{CpuMode, Words};
@@ -22,7 +23,7 @@ pub(in crate::trace) struct Course {
     finds: u64,
 }
 
-/// So many looks are made before it is asked whether they pay.
+/// The number of lookups after which it is checked whether they pay.
 const LOOKS: u64 = 1024;
 
 impl Course {

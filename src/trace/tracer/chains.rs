@@ -13,7 +13,7 @@ use super::Tracer;
 pub(super) enum ByChain {
     /// It occurred before, with this path, and the sample was counted.
     Counted(AddressPathId),
-    /// It did not. It is to be remembered by this key, if by any.
+    /// It is new, and is remembered by this key, if there is one.
     New(Option<Key>),
 }
 

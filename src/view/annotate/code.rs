@@ -39,10 +39,10 @@ pub struct CodeLine<'a> {
     pub total: u64,
 }
 
-/// What the weight of a function where it is inlined is said to be.
+/// The remark on the weight of a function where it is inlined into others.
 pub const ELSEWHERE: &str =
     "self weight of the function where it is inlined into others, in their machine code.";
-/// The same of weight at other addresses.
+/// The remark on weight at other addresses.
 pub const OUTSIDE: &str = "taken at addresses that are not in this list.";
 
 /// What a reader has to know of code that is not that of a file which was mapped.

@@ -38,7 +38,7 @@ pub struct Options {
     pub limit: Option<usize>,
     /// What shares are of.
     pub base: Base,
-    /// Only those of whose self weight or total the share is at least this, in percent.
+    /// Only those whose self weight or total has at least this share, in percent.
     pub min: f64,
     /// The number of rows that are shown before and behind each of them; `usize::MAX` for all of the
     /// function.
@@ -254,7 +254,7 @@ impl AnnotateView {
         sections.map(|section| section.block).collect()
     }
 
-    /// The same, with what of it are figures.
+    /// The same, with the parts that are figures.
     pub fn sections(&self, subject: &Subject) -> Vec<Section> {
         let mut sections = Vec::new();
         let knows_lines = !self.files.is_empty();

@@ -1,5 +1,5 @@
-//! What is shown of a function, and what of it are figures: a page for a browser writes others in their
-//! place.
+//! The blocks about a function, and which parts of them are figures: a page for a browser replaces
+//! these.
 
 use crate::view::page::Block;
 
@@ -8,11 +8,11 @@ use crate::view::page::Block;
 pub struct Section {
     /// The block.
     pub block: Block,
-    /// What of it are weights.
+    /// Which parts of it are weights.
     pub weights: Weights,
 }
 
-/// What of a block are weights of samples.
+/// Which parts of a block are weights of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Weights {
     /// Nothing.

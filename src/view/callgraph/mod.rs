@@ -31,7 +31,7 @@ pub use self::part::Part;
 /// What is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// At most so many functions are listed; `None` for all.
+    /// The maximum number of listed functions; `None` for all.
     pub limit: Option<usize>,
     /// With samples: only functions with at least this share, in percent, are listed.
     pub min: f64,

@@ -6,8 +6,8 @@
 //!                                                     broken by leaving out: factor ─▶ expr
 //! ```
 //!
-//! Beside what was measured of a member stands what two estimates make of it: gprof's, which gives a
-//! member its own weight and that of callees outside, and Fonseca's, which carries on inside.
+//! Next to the measurement of a member are two estimates: gprof's, which gives a member its own
+//! weight and that of callees outside, and Fonseca's, which propagates inside the cycle as well.
 
 mod page;
 mod table;
@@ -28,7 +28,7 @@ use crate::profile::FunctionId;
 /// Which cycles are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// At most so many cycles and rows in a page; `None` for all.
+    /// The maximum number of cycles and of rows in a page; `None` for all.
     pub limit: Option<usize>,
     /// Only cycles with at least this share of the weight, in percent.
     pub min: f64,
@@ -46,7 +46,7 @@ pub struct CyclesView<'a> {
     /// The functions that call themselves, the largest total first. Among them are those outside of
     /// cycles that [recurse through missing frames](Summary::recurses_across_gap).
     pub recursive: Vec<FunctionId>,
-    /// At most so many cycles and rows in a page; `None` for all.
+    /// The maximum number of cycles and of rows in a page; `None` for all.
     limit: Option<usize>,
     /// The cycles that a page says one line of, as they run through the scheduler of a runtime: the line.
     scheduled: FxHashMap<CycleId, String>,
@@ -77,7 +77,7 @@ pub fn arrange<'a>(subject: &Subject, summary: &'a Summary, options: &Options) -
 }
 
 impl CyclesView<'_> {
-    /// Says one line of the cycles that run through the scheduler of a runtime.
+    /// Shows cycles through the scheduler of a runtime as one line each.
     pub fn with_schedulers(
         mut self,
         owners: &Owners,

@@ -103,8 +103,8 @@ pub struct Layout {
     pub size: Size,
 }
 
-/// Lays a graph out. Arcs lead from a node to another one. Of arcs and nodes that are equal, the
-/// first has its choice, so the heaviest should stand in front.
+/// Lays a graph out. Arcs lead from a node to another one. Of equal arcs and nodes the first is
+/// placed first, so put the heaviest in front.
 ///
 /// ```
 /// use proftool::view::layered::{Arc, End, Size, Spacing, layout};

@@ -1,4 +1,4 @@
-//! Names without what the eye has to skip: parameters, template arguments, generics.
+//! Shortens names: leaves out parameters, template arguments and generics.
 //!
 //! A name has three forms. Labels take the first one that no other function has:
 //!

@@ -1,7 +1,7 @@
 //! The call tree, as lines with guides.
 //!
-//! A function that is the only thing its caller called stands under it without a step to the
-//! side, so that a long chain stays readable:
+//! A function that is the only callee of its caller is under it without indentation, so that a long
+//! chain stays readable:
 //!
 //! ```text
 //!   main
@@ -12,9 +12,9 @@
 //!       ↳ apply
 //! ```
 //!
-//! Where recursion is collapsed, a total still counts each sample once. How much of it arrived
-//! through collapsed calls stands in a column of its own, and a collapsed call, a stub, has the share
-//! of the samples that took it behind its name:
+//! Where recursion is collapsed, a total still counts each sample once. A column of its own has the
+//! part that arrived through collapsed calls. After the name of a collapsed call, a stub, is the
+//! share of the samples that took it:
 //!
 //! ```text
 //!   total %  self %  via collapsed %  total  function ↳ calls

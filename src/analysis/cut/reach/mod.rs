@@ -1,5 +1,6 @@
 //! Which functions can be in the holes of stacks: those that reach the function inside of the hole,
-//! and are reached from the one outside of it, if there is one; or those of which it is known.
+//! and are reached from the one outside of it, if there is one; or the known candidates, if the
+//! code names them.
 //!
 //! ```text
 //!   main ─▶ parse ─▶ lex ─▶ fill ─(*hook)(…)─┐       certain: main, parse and lex reach fill
@@ -7,16 +8,17 @@
 //!             └────▶ expr ⟲            ( indirect ) ─▶ on_data, compare, … : whose address is known
 //! ```
 //!
-//! Calls that samples or the code show lead for certain. An indirect call leads to any function
-//! whose address something in the code or data holds, that other files can find by name, or whose
-//! code was not read. A function whose code was not read may make indirect calls, and if others of
-//! its file were read, calls of any of the file's functions.
+//! A call that samples or the code show certainly leads to its callee. An indirect call leads to
+//! any function whose address something in the code or data holds, that other files can find by
+//! name, or whose code was not read. A function whose code was not read may make indirect calls,
+//! and if others of its file were read, calls of any of the file's functions.
 //!
-//! The address that the entry of a program takes, of `main`, is handed to the start-up code only:
-//! else every function that calls through some pointer could be one that calls `main`.
+//! The entry of a program takes the address of `main` and passes it only to the start-up code.
+//! Without this exception every function with an indirect call could be a caller of `main`.
 //!
-//! Where code was only followed from the functions of samples (see [`Followed`](crate::profile::Followed)), other functions have
-//! no rows, and it is not known whose addresses something holds: an indirect call may lead to any.
+//! Where code was only followed from the functions of samples (see
+//! [`Followed`](crate::profile::Followed)), other functions have no rows, and it is not known whose
+//! addresses are taken: an indirect call may lead to any of them.
 //!
 //! Functions of the kernel call no function of a program, and every function of a program can get
 //! into the kernel: by system calls, page faults and interrupts.

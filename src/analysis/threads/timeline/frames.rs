@@ -1,5 +1,4 @@
-//! What the place of a frame on its stack says, whatever was sampled when: for which sums its weight
-//! counts.
+//! For which sums the weight of a frame counts, by its position on the stack alone.
 
 use crate::base::{Distinct, IdVec, define_id};
 use crate::callgraph::{Cycles, GroupId};

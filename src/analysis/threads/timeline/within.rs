@@ -1,5 +1,5 @@
-//! What source lines and instructions of some functions had by bucket: the figures of
-//! [`annotate`](crate::analysis::annotate), for the parts that are asked for.
+//! The weights of source lines and instructions of some functions by bucket: the figures of
+//! [`annotate`](crate::analysis::annotate), for the requested parts.
 //!
 //! A place knows from which line its caller called, and at which address it was. So each place stands for
 //! parts of functions, and a sample counts once for a part: at the outermost place that stands for it.

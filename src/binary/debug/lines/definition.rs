@@ -1,4 +1,4 @@
-//! The definition that a function's entry stems from: what makes two frames one function.
+//! The definition that a function's entry comes from. Frames with one definition are one function.
 //!
 //! ```text
 //!   inlined_subroutine ─abstract_origin─▶ subprogram ─specification─▶ subprogram (declaration)

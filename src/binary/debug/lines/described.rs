@@ -1,4 +1,4 @@
-//! What tells a definition apart from others, read when it is asked for.
+//! The properties that distinguish a definition from others, read when they are needed.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub enum Declared {
 /// What is known of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// Identifies the unit in which it is defined: what it says of two functions, it says of two.
+    /// Identifies the unit in which it is defined. Two entries of one unit are two functions.
     pub unit: u64,
     /// The last entry of its chain, by which all copies of the function are known.
     pub root: DefinitionId,
@@ -59,7 +59,7 @@ impl Described {
 }
 
 impl Lines<'_> {
-    /// What the function around `address` is, by debug information.
+    /// The definition of the function around `address`, by debug information.
     pub fn definition_at(&self, address: Svma) -> Option<DefinitionKey> {
         let kept = self.kept();
         if let Some(known) = kept.and_then(|kept| kept.around(address.0)) {

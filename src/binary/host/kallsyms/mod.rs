@@ -5,7 +5,7 @@
 //!   ffffffffc0a01000 t nf_hook     [nf_tables]
 //! ```
 //!
-//! Without the right to see them the kernel gives every address as zero.
+//! To users without the right to see the addresses, the kernel shows them all as zero.
 
 mod cache;
 
@@ -108,11 +108,11 @@ impl Kallsyms {
         Ok(Kallsyms::parse(&bytes))
     }
 
-    /// Reads the list of the running kernel, of which a cache keeps what does not change until it is
-    /// started again.
+    /// Reads the list of the running kernel. A cache keeps the part that does not change until the
+    /// next boot.
     ///
-    /// The kernel formats the list again for each reader, at most 4 KiB at a time, which takes longer than
-    /// all else that a small recording needs.
+    /// The kernel formats the list again for each reader, at most 4 KiB at a time, which takes
+    /// longer than everything else that a small recording needs.
     ///
     /// # Errors
     /// Those of [`Kallsyms::read`].
@@ -182,7 +182,7 @@ impl Kallsyms {
     }
 
     /// Where the kernel's text begins: the address of `_text`, or of `_stext` where that is not
-    /// listed. Recordings tell by it where the kernel was.
+    /// listed. Recordings state by it where the kernel was.
     pub fn text(&self) -> Option<Avma> {
         self.text
     }

@@ -20,7 +20,7 @@ use super::prompt::{Prompt, Purpose};
 use super::source::{Seen, State, Written};
 use super::wish::{Hot, View, Wish};
 
-/// So many steps from function to function can be gone back.
+/// The maximum number of steps back from function to function.
 const STEPS_BACK: usize = 256;
 /// The number of lines of the flat view until the cursor goes further down.
 pub const LINES: usize = 500;
@@ -40,7 +40,7 @@ pub enum Action {
     HalfLife(Option<Duration>),
     /// Write the samples that are counted.
     Write(PathBuf),
-    /// Draw all of the screen: somebody else has written on it.
+    /// Draw the whole screen again: another program has written on it.
     Repaint,
     /// Stop the job, as Ctrl-Z does.
     Suspend,
@@ -116,17 +116,17 @@ impl App {
         }
     }
 
-    /// Takes note of the newest that is seen.
+    /// Takes the newest profile.
     pub fn see(&mut self, latest: Option<Arc<Seen>>) {
         self.latest = latest.or(self.latest.take());
     }
 
-    /// The newest that is seen, shown or not.
+    /// The newest profile, shown or not.
     pub fn latest(&self) -> Option<&Arc<Seen>> {
         self.latest.as_ref()
     }
 
-    /// What is to be shown: the newest, or what was when it was paused.
+    /// The profile to show: the newest, or the one at the time of the pause.
     pub fn current(&self) -> Option<&Arc<Seen>> {
         self.paused.as_ref().or(self.latest.as_ref())
     }

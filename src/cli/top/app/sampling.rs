@@ -1,11 +1,11 @@
-//! What keys do to samples that are being taken: they stand still, are counted from now on, or fade.
+//! What keys do to samples while they are taken: pause, reset, and fade.
 
 use std::time::Duration;
 
 use super::super::source::State;
 use super::{Action, App};
 
-/// How long it takes a weight to count half where nobody said it.
+/// The default half-life of weights.
 const HALF_LIFE: Duration = Duration::from_secs(10);
 /// The shortest and the longest such time.
 const SHORTEST: Duration = Duration::from_secs(1);

@@ -1,12 +1,12 @@
 //! Answers of debug information that are kept from one start of proftool to the next.
 //!
-//! A recording is looked at more than once, and most of the addresses of one program are in the next
-//! recording of it, too. What was answered about them is a few hundred kilobytes; to answer it again, the
-//! debug information has to be inflated and read, which are megabytes for one address of the C library.
+//! A recording is looked at more than once, and the next recording of a program has mostly the same
+//! addresses. The answers take a few hundred kilobytes. To find them again, the debug information
+//! has to be inflated and read: megabytes for one address of the C library.
 //!
-//! Kept are answers as [`Lines`](super::Lines) gave them, so that nobody else can tell where one comes
-//! from. They are true as long as the files are the same, by device, inode, size and time of the last
-//! change, and proftool is: see [`key`].
+//! Answers are kept as [`Lines`](super::Lines) gave them, so users cannot distinguish a kept one.
+//! They are valid as long as the files are the same, by device, inode, size and time of the last
+//! change, and proftool is the same: see [`key`].
 
 mod format;
 
