@@ -16,6 +16,7 @@ mod id;
 mod interner;
 mod marks;
 pub(crate) mod parallel;
+mod slice_sums;
 mod text;
 mod weight_sum;
 
@@ -33,5 +34,6 @@ pub use marks::{
     BLOCKED_BEFORE, BROKEN, FRAMES_MISSING, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM,
     Standing, TRUNCATED, UNKNOWN, is_mark, placeholder,
 };
+pub use slice_sums::{SliceSum, SliceSums, SmallSum};
 pub use text::{grouped, is_unsafe_char, printable, shell_quoted, system_reason, utf8};
 pub use weight_sum::WeightSum;

@@ -1,5 +1,7 @@
 //! When samples were taken, by slices of time.
 
+use crate::base::{SliceSum, SliceSums, SmallSum};
+
 use super::{EventId, Filter, LineId, PathId, PlaceId, Profile, ThreadId, Weighing};
 
 /// The samples of a thread on a path in a slice of time.
@@ -36,7 +38,7 @@ pub struct Slices {
 }
 
 /// The samples of a profile by time; equal slices are not added up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Times {
     /// How time is divided.
     pub slices: Slices,
@@ -44,6 +46,7 @@ pub struct Times {
     /// recording has samples, on far fewer stacks.
     stacks: Vec<Stack>,
     samples: Vec<InSlice>,
+    sums: SliceSums,
 }
 
 /// What samples are of, whenever they were taken.
@@ -57,13 +60,11 @@ struct Stack {
 }
 
 /// What of a stack was in a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct InSlice {
     /// The place of the stack.
     stack: u32,
-    slice: u32,
-    weight: u64,
-    count: u64,
+    sum: SmallSum,
 }
 
 impl Times {
@@ -93,10 +94,17 @@ impl Times {
         }
         self.samples.push(InSlice {
             stack: self.stacks.len() as u32 - 1,
-            slice: sample.slice,
-            weight: sample.weight,
-            count: sample.count,
+            sum: self.sums.small(SliceSum {
+                slice: sample.slice,
+                weight: sample.weight,
+                count: sample.count,
+            }),
         });
+    }
+
+    /// What there is at a place.
+    fn sum(&self, place: u32) -> SliceSum {
+        self.sums.get(self.samples[place as usize].sum)
     }
 
     fn stack(&self, sample: &InSlice) -> &Stack {
@@ -122,7 +130,7 @@ pub struct TimedRow {
 }
 
 /// The samples of a selection by time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TimedRows<'a> {
     times: &'a Times,
     weighing: Weighing,
@@ -147,8 +155,8 @@ impl<'a> TimedRows<'a> {
         &self,
         shift: u32,
     ) -> impl Iterator<Item = (u32, impl Iterator<Item = TimedRow> + Clone)> {
-        let samples = &self.times.samples;
-        let bucket = move |place: u32| samples[place as usize].slice >> shift;
+        let times = self.times;
+        let bucket = move |place: u32| times.sum(place).slice >> shift;
         let buckets = self.places.chunk_by(move |&a, &b| bucket(a) == bucket(b));
         buckets.map(move |places| (bucket(places[0]), self.rows_at(places)))
     }
@@ -156,7 +164,7 @@ impl<'a> TimedRows<'a> {
     /// The number of slices up to the last with a row.
     pub fn len(&self) -> u32 {
         let last = self.places.last();
-        last.map_or(0, |&place| self.times.samples[place as usize].slice + 1)
+        last.map_or(0, |&place| self.times.sum(place).slice + 1)
     }
 
     /// Whether there is no row.
@@ -167,17 +175,17 @@ impl<'a> TimedRows<'a> {
     fn rows_at(&self, places: &[u32]) -> impl Iterator<Item = TimedRow> + Clone {
         let (times, weighing) = (self.times, self.weighing);
         places.iter().map(move |&place| {
-            let it = &times.samples[place as usize];
-            let stack = times.stack(it);
+            let stack = times.stack(&times.samples[place as usize]);
+            let sum = times.sum(place);
             TimedRow {
-                slice: it.slice,
+                slice: sum.slice,
                 thread: stack.thread,
                 path: stack.path,
                 place: stack.place,
                 line: stack.line,
                 weight: match weighing {
-                    Weighing::Weight => it.weight,
-                    Weighing::Samples => it.count,
+                    Weighing::Weight => sum.weight,
+                    Weighing::Samples => sum.count,
                 },
             }
         })
@@ -197,7 +205,7 @@ impl Profile {
         };
         let samples = (0..).zip(&times.samples);
         let samples = samples.filter(|(_, it)| is_wanted(it));
-        let samples = samples.map(|(place, it)| (place, it.slice));
+        let samples = samples.map(|(place, it)| (place, times.sums.get(it.sum).slice));
         Some(TimedRows {
             times,
             weighing: filter.weighing,

@@ -12,6 +12,10 @@
 //! Samples that are equal in event, thread, path and slice are added up, so that memory does not grow
 //! with the length of a recording on the same stacks.
 
+use std::mem;
+
+use crate::base::{Distinct, SliceSum, SliceSums, SmallSum, define_id};
+
 use super::samples::SampleKey;
 use super::{AddressPathId, TraceEventId, TraceThreadId};
 
@@ -21,6 +25,8 @@ const SHORTEST: u64 = 1_000_000;
 const SLICES: u64 = 256;
 /// With fewer rows than this, adding up equal rows saves nothing.
 const FEW: usize = 4096;
+/// How many samples are taken before memory is given back.
+const CHUNK: usize = 1 << 16;
 
 /// The samples of a thread on a path in a slice of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +46,7 @@ pub struct TimedSample {
 }
 
 /// The samples of a trace by time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Times {
     /// The length of a slice in nanoseconds.
     pub slice: u64,
@@ -48,51 +54,165 @@ pub struct Times {
     pub start: u64,
     /// The end of the selected part of time, if it is before the end of the recording.
     pub end: Option<u64>,
-    /// The samples, in order of event, thread, path and slice.
-    pub samples: Vec<TimedSample>,
+    rows: Rows,
 }
 
-/// How many samples are taken before memory is given back.
-const CHUNK: usize = 1 << 16;
+impl Times {
+    /// The samples, in order of event, thread, path and slice.
+    pub fn samples(&self) -> impl Iterator<Item = TimedSample> {
+        self.rows.rows.iter().map(|row| self.rows.sample(row))
+    }
+
+    /// Takes the samples from the last to the first.
+    pub fn into_last_first(self) -> LastFirst {
+        LastFirst(self.rows)
+    }
+}
 
 /// Samples, from the last to the first. There may be as many as a recording has: as they are taken, their
 /// memory is given back.
 #[derive(Debug)]
-pub struct LastFirst(Vec<TimedSample>);
-
-impl Times {
-    /// Takes the samples from the last to the first.
-    pub fn into_last_first(self) -> LastFirst {
-        LastFirst(self.samples)
-    }
-}
+pub struct LastFirst(Rows);
 
 impl Iterator for LastFirst {
     type Item = TimedSample;
 
     fn next(&mut self) -> Option<TimedSample> {
-        let last = self.0.pop()?;
-        if self.0.len().is_multiple_of(CHUNK) {
-            self.0.shrink_to_fit();
+        let last = self.0.rows.pop()?;
+        if self.0.rows.len().is_multiple_of(CHUNK) {
+            self.0.rows.shrink_to_fit();
         }
-        Some(last)
+        Some(self.0.sample(&last))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.0.len(), Some(self.0.len()))
+        (self.0.rows.len(), Some(self.0.rows.len()))
     }
 }
 
 impl ExactSizeIterator for LastFirst {}
 
-/// A row: what it is of, its slice, weight and number of samples.
-type Row = (SampleKey, u32, u64, u64);
+define_id! {
+    /// A thread whose samples are of an event.
+    OwnerId
+}
+
+/// The samples of an owner on a path in a slice. There may be as many as a recording has, and twice as many
+/// while they are sorted, so they are small.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    owner: OwnerId,
+    path: AddressPathId,
+    sum: SmallSum,
+}
+
+/// Rows, and what they refer to.
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    rows: Vec<Row>,
+    owners: Distinct<OwnerId, (TraceEventId, TraceThreadId)>,
+    sums: SliceSums,
+}
+
+impl Rows {
+    fn push(&mut self, key: SampleKey, sum: SliceSum) {
+        self.rows.push(Row {
+            owner: self.owners.id_of((key.event, key.thread)),
+            path: key.path,
+            sum: self.sums.small(sum),
+        });
+    }
+
+    fn sample(&self, row: &Row) -> TimedSample {
+        let (event, thread) = self.owners.rows()[row.owner];
+        let sum = self.sums.get(row.sum);
+        TimedSample {
+            event,
+            thread,
+            path: row.path,
+            slice: sum.slice,
+            weight: sum.weight,
+            count: sum.count,
+        }
+    }
+
+    /// Changes all sums.
+    fn change(&mut self, change: impl Fn(SliceSum) -> SliceSum) {
+        let sums = mem::take(&mut self.sums);
+        for row in &mut self.rows {
+            row.sum = self.sums.small(change(sums.get(row.sum)));
+        }
+    }
+
+    /// Sorts the rows and adds equal ones up.
+    fn add_up(&mut self) {
+        self.sort();
+        let sums = &mut self.sums;
+        self.rows.dedup_by(|next, kept| {
+            let (new, old) = (sums.get(next.sum), sums.get(kept.sum));
+            let is_same = (next.owner, next.path, new.slice) == (kept.owner, kept.path, old.slice);
+            if is_same {
+                kept.sum = sums.small(SliceSum {
+                    slice: old.slice,
+                    weight: old.weight.saturating_add(new.weight),
+                    count: old.count.saturating_add(new.count),
+                });
+            }
+            is_same
+        });
+        if !self.sums.are_small() {
+            // Sums that were added up have left theirs behind.
+            self.change(|sum| sum);
+        }
+    }
+
+    /// Sorts by event, thread, path and slice. Samples come in order of time, which is that of slices:
+    /// what leaves equal rows in their order has to look at the others only.
+    fn sort(&mut self) {
+        let Rows { rows, owners, sums } = self;
+        let owners = owners.rows();
+        let mut spare = Vec::new();
+        sort_by_number(rows, |row| row.path.index(), &mut spare);
+        sort_by_number(rows, |row| owners[row.owner].1.index(), &mut spare);
+        sort_by_number(rows, |row| owners[row.owner].0.index(), &mut spare);
+        // One look at each where all is in order. Intervals reach back into earlier slices.
+        rows.sort_by_key(|row| (owners[row.owner], row.path, sums.get(row.sum).slice));
+    }
+}
+
+/// Puts the rows where they belong by counting how many there are of each number; rows of one number
+/// stay in their order. `spare` is room for them, if it is not empty.
+fn sort_by_number(rows: &mut Vec<Row>, number: impl Fn(&Row) -> usize, spare: &mut Vec<Row>) {
+    let numbers = || rows.iter().map(&number);
+    let (Some(least), Some(most)) = (numbers().min(), numbers().max()) else {
+        return;
+    };
+    // Counting takes longer where there are fewer rows than numbers, and is in vain for one.
+    if least == most || most - least >= rows.len() {
+        return;
+    }
+    let mut starts = vec![0_usize; most - least + 1];
+    numbers().for_each(|number| starts[number - least] += 1);
+    let mut start = 0;
+    for place in &mut starts {
+        start += mem::replace(place, start);
+    }
+    if spare.is_empty() {
+        spare.clone_from(rows);
+    }
+    for row in rows.iter() {
+        let place = &mut starts[number(row) - least];
+        spare[*place] = *row;
+        *place += 1;
+    }
+    mem::swap(rows, spare);
+}
 
 /// The samples so far.
 #[derive(Debug)]
 pub(super) struct TimedSamples {
     slice: u64,
-    rows: Vec<Row>,
+    rows: Rows,
     /// How many there were when equal ones were added up last.
     distinct: usize,
     /// Whether each sample had a time.
@@ -103,7 +223,7 @@ impl TimedSamples {
     pub(super) fn new() -> TimedSamples {
         TimedSamples {
             slice: SHORTEST,
-            rows: Vec::new(),
+            rows: Rows::default(),
             distinct: 0,
             is_whole: true,
         }
@@ -132,11 +252,19 @@ impl TimedSamples {
     }
 
     fn push(&mut self, key: SampleKey, slice: u64, weight: u64) {
-        if self.rows.len() >= FEW.max(2 * self.distinct) {
+        if self.rows.rows.len() >= FEW.max(2 * self.distinct) {
             self.add_up();
         }
         // There are no more slices than 32 bits can number.
-        self.rows.push((key, slice as u32, weight, 1));
+        let slice = slice as u32;
+        self.rows.push(
+            key,
+            SliceSum {
+                slice,
+                weight,
+                count: 1,
+            },
+        );
     }
 
     /// Makes slices long enough for this time.
@@ -147,63 +275,17 @@ impl TimedSamples {
             times += 1;
         }
         if times > 0 {
-            let shift = |slice: u32| slice.checked_shr(times).unwrap_or(0);
-            self.rows.iter_mut().for_each(|row| row.1 = shift(row.1));
+            self.rows.change(|sum| SliceSum {
+                slice: sum.slice.checked_shr(times).unwrap_or(0),
+                ..sum
+            });
             self.add_up();
         }
     }
 
-    /// Sorts the rows and adds equal ones up.
     fn add_up(&mut self) {
-        self.sort();
-        self.rows.dedup_by(|next, kept| {
-            let is_same = (next.0, next.1) == (kept.0, kept.1);
-            if is_same {
-                kept.2 = kept.2.saturating_add(next.2);
-                kept.3 = kept.3.saturating_add(next.3);
-            }
-            is_same
-        });
-        self.distinct = self.rows.len();
-    }
-
-    /// Sorts by event, thread, path and slice. Samples come in order of time, which is that of slices:
-    /// what leaves equal rows in their order has to look at the others only.
-    fn sort(&mut self) {
-        let mut spare = Vec::new();
-        self.sort_by_number(|key| key.path.index(), &mut spare);
-        self.sort_by_number(|key| key.thread.index(), &mut spare);
-        self.sort_by_number(|key| key.event.index(), &mut spare);
-        // One look at each where all is in order. Intervals reach back into earlier slices.
-        self.rows.sort_by_key(|row| (row.0, row.1));
-    }
-
-    /// Puts the rows where they belong by counting how many there are of each number; rows of one number
-    /// stay in their order. `spare` is room for them, if it is not empty.
-    fn sort_by_number(&mut self, number: impl Fn(&SampleKey) -> usize, spare: &mut Vec<Row>) {
-        let numbers = || self.rows.iter().map(|row| number(&row.0));
-        let (Some(least), Some(most)) = (numbers().min(), numbers().max()) else {
-            return;
-        };
-        // Counting takes longer where there are fewer rows than numbers, and is in vain for one.
-        if least == most || most - least >= self.rows.len() {
-            return;
-        }
-        let mut starts = vec![0_usize; most - least + 1];
-        numbers().for_each(|number| starts[number - least] += 1);
-        let mut start = 0;
-        for place in &mut starts {
-            start += std::mem::replace(place, start);
-        }
-        if spare.is_empty() {
-            spare.clone_from(&self.rows);
-        }
-        for row in &self.rows {
-            let place = &mut starts[number(&row.0) - least];
-            spare[*place] = *row;
-            *place += 1;
-        }
-        std::mem::swap(&mut self.rows, spare);
+        self.rows.add_up();
+        self.distinct = self.rows.rows.len();
     }
 
     /// The sums, with those of other events behind them, whose numbers are counted on from `behind`;
@@ -216,29 +298,28 @@ impl TimedSamples {
             // Lengths are multiples of the shortest by powers of two.
             self.reach((SLICES - 1).saturating_mul(others.slice));
             others.reach((SLICES - 1).saturating_mul(self.slice));
-            self.rows
-                .extend(others.rows.into_iter().map(|(key, slice, weight, count)| {
-                    let event = TraceEventId::new(behind + key.event.index());
-                    (SampleKey { event, ..key }, slice, weight, count)
-                }));
+            for row in &others.rows.rows {
+                let TimedSample {
+                    event,
+                    thread,
+                    path,
+                    ..
+                } = others.rows.sample(row);
+                let event = TraceEventId::new(behind + event.index());
+                let key = SampleKey {
+                    event,
+                    thread,
+                    path,
+                };
+                self.rows.push(key, others.rows.sums.get(row.sum));
+            }
         }
         self.add_up();
-        let samples = self
-            .rows
-            .into_iter()
-            .map(|(key, slice, weight, count)| TimedSample {
-                event: key.event,
-                thread: key.thread,
-                path: key.path,
-                slice,
-                weight,
-                count,
-            });
         Some(Times {
             slice: self.slice,
             start: 0,
             end: None,
-            samples: samples.collect(),
+            rows: self.rows,
         })
     }
 }
@@ -267,10 +348,7 @@ mod tests {
         for slice in 0..SLICES {
             let range = slice * times.slice..(slice + 1) * times.slice;
             let wanted = taken.iter().filter(|at| range.contains(at)).count() as u64;
-            let rows = times
-                .samples
-                .iter()
-                .filter(|row| u64::from(row.slice) == slice);
+            let rows = times.samples().filter(|row| u64::from(row.slice) == slice);
             assert_eq!(rows.map(|row| row.weight).sum::<u64>(), wanted);
         }
     }
@@ -292,8 +370,13 @@ mod tests {
         }
         let times = times.finish(None, 0).unwrap();
         let place = |row: &TimedSample| (row.event, row.thread, row.path, row.slice);
-        assert!(times.samples.is_sorted_by(|a, b| place(a) < place(b)));
-        let samples: u64 = times.samples.iter().map(|row| row.count).sum();
+        assert!(
+            times
+                .samples()
+                .map(|row| place(&row))
+                .is_sorted_by(|a, b| a < b)
+        );
+        let samples: u64 = times.samples().map(|row| row.count).sum();
         assert!(samples >= 24_000);
     }
 
@@ -304,7 +387,7 @@ mod tests {
             times.add(key(number), Some(number as u64), 1);
         }
         let times = times.finish(None, 0).unwrap();
-        let mut wanted = times.samples.clone();
+        let mut wanted: Vec<_> = times.samples().collect();
         wanted.reverse();
         let mut taken = times.into_last_first();
         assert_eq!(taken.len(), 200_000);
@@ -313,7 +396,7 @@ mod tests {
             (taken.len(), first.as_slice()),
             (50_000, &wanted[..150_000])
         );
-        assert!(taken.0.capacity() < 100_000);
+        assert!(taken.0.rows.capacity() < 100_000);
         assert!(taken.eq(wanted[150_000..].iter().copied()));
     }
 
@@ -325,14 +408,13 @@ mod tests {
         off.add_interval(key(1), 2_000_000_000, 2_000_000_001);
         let times = times.finish(Some(off), 7).unwrap();
         let rows: Vec<_> = times
-            .samples
-            .iter()
+            .samples()
             .map(|row| (row.event.index(), row.slice, row.weight))
             .collect();
         assert_eq!(times.slice, 8_000_000);
         assert_eq!(rows, [(0, 0, 1), (7, 0, 2_750_000), (7, 250, 1)]);
         let mut untimed = TimedSamples::new();
         untimed.add(key(0), None, 1);
-        assert_eq!(untimed.finish(None, 0), None);
+        assert!(untimed.finish(None, 0).is_none());
     }
 }
