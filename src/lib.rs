@@ -39,7 +39,7 @@
 //! | open a file of any known kind | [`input::open`] |
 //! | filter samples, choose an event | [`profile`] |
 //! | compute totals, call trees, cycles | [`analysis`], [`callgraph`] |
-//! | list the machine code of a function | [`input::machine_code`] |
+//! | list the machine code of a function | [`input::MachineCode`] |
 //! | make tables and pages of answers | [`view`] |
 //! | write text, JSON, CSV, stacks for other tools | [`export`] |
 //! | encode or decode pprof's profiles | [`pprof`] |

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use proftool::analysis::annotate::{self as analysis, Summary, Sums};
 use proftool::export::json;
-use proftool::input::{self, CodeError, SourceFiles, StaticCalls};
+use proftool::input::{self, CodeError, MachineCode, SourceFiles, StaticCalls};
 use proftool::profile::{FunctionId, Listing, SourceText};
 use proftool::view::Subject;
 use proftool::view::annotate::{self, AnnotateView, Material, Options};
@@ -161,8 +161,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let reading = args.query.reading(StaticCalls::Off);
     let looking = Looking {
         sums: &Sums::of(&profile, &selection),
-        reading: &reading,
-        syntax: args.listing.syntax.into(),
+        code: &MachineCode::new(&profile, args.listing.syntax.into(), &reading),
+        symfs: reading.symfs.as_deref(),
         source: args.listing.source.as_deref(),
         with_inlined: args.asm && is_page,
     };
@@ -185,10 +185,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub struct Looking<'a> {
     /// The weights of all functions.
     pub sums: &'a Sums<'a>,
-    /// How the profile was read.
-    pub reading: &'a input::Options,
-    /// The syntax of machine code.
-    pub syntax: input::Syntax,
+    /// The machine code of the profile.
+    pub code: &'a MachineCode<'a>,
+    /// Where its files are, if not where they were recorded.
+    pub symfs: Option<&'a Path>,
     /// The directory of source files, if there is one.
     pub source: Option<&'a Path>,
     /// Whether the source files of inlined functions are read as well.
@@ -206,7 +206,7 @@ impl Looking<'_> {
     pub fn found(&self, subject: &Subject, function: FunctionId) -> (Summary, Material) {
         let profile = subject.profile;
         let addresses = analysis::addresses(profile, function).into_iter();
-        let code = input::machine_code(profile, function, addresses, self.syntax, self.reading);
+        let code = self.code.listing(function, addresses);
         let (code, mut no_code) = match code {
             Ok(code) => (Some(code), None),
             Err(CodeError::NoAddresses) => (None, None),
@@ -233,7 +233,7 @@ impl Looking<'_> {
             .collect();
         files.sort_unstable();
         files.dedup();
-        let mut sources = SourceFiles::new(self.source, self.reading.symfs.as_deref());
+        let mut sources = SourceFiles::new(self.source, self.symfs);
         let sources = files
             .into_iter()
             .filter_map(|file| {

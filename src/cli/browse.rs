@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proftool::analysis::annotate::Sums;
-use proftool::input::{self, TimeRange};
+use proftool::input::{self, MachineCode, TimeRange};
 use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
 use proftool::view::page::Page;
@@ -206,8 +206,8 @@ impl Source for Recording {
         }
         let looking = Looking {
             sums: &Sums::of(subject.profile, subject.selection),
-            reading: &self.reading,
-            syntax: self.listing.syntax.into(),
+            code: &MachineCode::new(subject.profile, self.listing.syntax.into(), &self.reading),
+            symfs: self.reading.symfs.as_deref(),
             source: self.listing.source.as_deref(),
             with_inlined: assembly,
         };

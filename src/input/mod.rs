@@ -46,7 +46,7 @@ use crate::profile::{Contents, Histogram, Profile};
 use self::foreign::{pprof, speedscope};
 pub use error::{Error, Reason};
 pub use linked::LinkedProgram;
-pub use machine_code::{CodeError, Syntax, machine_code};
+pub use machine_code::{CodeError, MachineCode, Syntax};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
 pub use source_files::SourceFiles;

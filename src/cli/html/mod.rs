@@ -13,7 +13,7 @@ use proftool::analysis::threads::timeline::{self, Asked, AskedFunction, Timeline
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Stacks};
 use proftool::base::IdVec;
 use proftool::export::html::{self, Document, EventViews, Within};
-use proftool::input::{StaticCalls, Syntax};
+use proftool::input::{MachineCode, StaticCalls, Syntax};
 use proftool::profile::{PathId, Profile, Selection};
 use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
@@ -80,8 +80,13 @@ pub fn write(
             }
         })
         .collect();
+    let reading = query.reading(StaticCalls::Off);
+    let code = &MachineCode::new(&profile, Syntax::Att, &reading);
     let sources: Vec<_> = (arranged.iter())
-        .map(|it| move |show: &mut dyn FnMut(&Within)| sources(query, it, show))
+        .map(|it| {
+            let symfs = reading.symfs.as_deref();
+            move |show: &mut dyn FnMut(&Within)| sources(it, code, symfs, show)
+        })
         .collect();
     let is_only = selections.len() == 1;
     let events = arranged.iter().zip(&summaries);
@@ -172,21 +177,25 @@ const LINES: usize = 40;
 const CONTEXT: usize = 2;
 
 /// Shows the hottest functions from within, as far as their lines or their code are known.
-fn sources(query: &Query, arranged: &Arranged, show: &mut dyn FnMut(&Within)) {
+fn sources(
+    arranged: &Arranged,
+    code: &MachineCode,
+    symfs: Option<&Path>,
+    show: &mut dyn FnMut(&Within),
+) {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),
         context: CONTEXT,
         assembly,
         ..annotate::Options::default()
     };
-    let (lines, code) = (options(false), options(true));
-    let reading = query.reading(StaticCalls::Off);
+    let (lines, assembly) = (options(false), options(true));
     let sums = Sums::of(arranged.subject.profile, arranged.subject.selection);
     // Of all that is shown of a function, what is slow is done once.
     let looking = Looking {
         sums: &sums,
-        reading: &reading,
-        syntax: Syntax::Att,
+        code,
+        symfs,
         source: None,
         with_inlined: true,
     };
@@ -194,7 +203,7 @@ fn sources(query: &Query, arranged: &Arranged, show: &mut dyn FnMut(&Within)) {
     for row in hottest.filter(|row| row.self_weight > 0) {
         let subject = &arranged.subject;
         let (summary, material) = looking.found(subject, row.function);
-        let code = annotate::arrange(subject, summary.clone(), material.clone(), &code);
+        let code = annotate::arrange(subject, summary.clone(), material.clone(), &assembly);
         let has_lines = !code.files.is_empty();
         if has_lines || code.code.is_some() {
             show(&Within {

@@ -3,11 +3,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::positions::add_positions;
-use super::{CodeError, MOST_INSTRUCTIONS, Syntax};
+use super::{CodeError, MOST_INSTRUCTIONS, MachineCode};
 use crate::base::Svma;
-use crate::binary::{self, Binary, Code, Finder, FunctionSymbol, demangle};
-use crate::input::Options;
-use crate::profile::{Callee, Instruction, Listing, MadeCalls, ModuleId, Profile};
+use crate::binary::{self, Binary, Code, FunctionSymbol, demangle};
+use crate::profile::{Callee, Instruction, Listing, MadeCalls, ModuleId};
 use crate::scan::{Destination, Disassembled, Disassembler, FileTables, Single};
 
 /// The most bytes of an instruction.
@@ -15,12 +14,11 @@ const LONGEST: u64 = 15;
 
 /// Lists the functions of a module's file that have these stated addresses.
 pub(super) fn listing(
-    profile: &Profile,
+    reader: &MachineCode<'_>,
     module: ModuleId,
     addresses: impl Iterator<Item = u64>,
-    syntax: Syntax,
-    (finder, options): (&Finder, &Options),
 ) -> Result<Listing, CodeError> {
+    let profile = reader.profile;
     let path = || profile.modules[module].path.clone();
     let unusable = |source| match source {
         binary::Error::UnknownMachine { .. } => CodeError::Machine { path: path() },
@@ -29,11 +27,10 @@ pub(super) fn listing(
             source,
         },
     };
-    let build_id = profile.build_ids.get(module).and_then(Option::as_ref);
-    let binary = finder.find(path(), build_id).map_err(unusable)?;
+    let binary = reader.file(module).map_err(unusable)?;
     let symbols = symbols(&binary, addresses);
     let code = binary.code().map_err(unusable)?;
-    let disassembler = Disassembler::new(code.machine, syntax)
+    let disassembler = Disassembler::new(code.machine, reader.syntax)
         .ok_or_else(|| CodeError::Machine { path: path() })?;
     let read = read(&binary, &code, &symbols, disassembler);
     let (instructions, is_cut) = read.map_err(unusable)?;
@@ -78,7 +75,7 @@ pub(super) fn listing(
             }),
         });
     }
-    if options.inlines {
+    if reader.options.inlines {
         add_positions(&mut listing, &binary.lines(), Svma);
     }
     Ok(listing)

@@ -1,5 +1,6 @@
 //! The machine code of a function of the running kernel.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use rustc_hash::FxHashSet;
@@ -14,20 +15,54 @@ use crate::scan::Disassembler;
 /// Where the kernel lists its symbols.
 const SYMBOLS: &str = "/proc/kallsyms";
 
-/// Lists the functions of the running kernel that have these addresses of now.
-pub(super) fn listing(
+/// The running kernel, as far as it was asked for. Its names take long to read, also where its code can
+/// be read nowhere.
+#[derive(Default)]
+pub(super) struct Kernel {
+    symbols: OnceCell<Kallsyms>,
+    code: OnceCell<KernelCode>,
+}
+
+impl Kernel {
+    /// Lists the functions that have these addresses of now.
+    pub fn listing(
+        &self,
+        addresses: &[u64],
+        syntax: Syntax,
+        finder: &Finder,
+    ) -> Result<Listing, CodeError> {
+        let symbols = self.symbols()?;
+        listing(symbols, self.code(symbols, finder)?, addresses, syntax)
+    }
+
+    fn symbols(&self) -> Result<&Kallsyms, CodeError> {
+        if let Some(symbols) = self.symbols.get() {
+            return Ok(symbols);
+        }
+        let symbols = Kallsyms::read(Path::new(SYMBOLS)).map_err(|source| CodeError::File {
+            path: SYMBOLS.to_owned(),
+            source,
+        })?;
+        Ok(self.symbols.get_or_init(|| symbols))
+    }
+
+    fn code(&self, symbols: &Kallsyms, finder: &Finder) -> Result<&KernelCode, CodeError> {
+        if let Some(code) = self.code.get() {
+            return Ok(code);
+        }
+        let text = symbols.text().ok_or(CodeError::OtherKernel)?;
+        let code = KernelCode::running(finder, text);
+        let code = code.map_err(|source| CodeError::Kernel { source })?;
+        Ok(self.code.get_or_init(|| code))
+    }
+}
+
+fn listing(
+    symbols: &Kallsyms,
+    code: &KernelCode,
     addresses: &[u64],
     syntax: Syntax,
-    finder: &Finder,
 ) -> Result<Listing, CodeError> {
-    let path = || SYMBOLS.to_owned();
-    let file = |source| CodeError::File {
-        path: path(),
-        source,
-    };
-    let symbols = Kallsyms::read(Path::new(SYMBOLS)).map_err(file)?;
-    let text = symbols.text().ok_or(CodeError::OtherKernel)?;
-    let code = KernelCode::running(finder, text).map_err(|source| CodeError::Kernel { source })?;
     let machine = || CodeError::Machine {
         path: binary::KERNEL_MEMORY.to_owned(),
     };

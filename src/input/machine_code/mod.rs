@@ -11,8 +11,14 @@ mod generated;
 mod kernel;
 mod positions;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use self::kernel::Kernel;
 use super::Options;
-use crate::binary::{self, Finder};
+use crate::binary::{self, Binary, Finder};
 use crate::profile::{FunctionId, Instruction, Listing, ModuleId, Profile};
 use crate::scan::Disassembled;
 
@@ -67,39 +73,71 @@ pub enum CodeError {
 /// The most instructions of one function that are listed.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
-/// Lists the machine code of a function: the code at its start and at these stated addresses, which is
-/// read from the file of its module, from the kernel, or from a jitdump file. Names of what it calls
-/// and the source positions are those of the file.
-///
-/// # Errors
-///
-/// When the function has no code in a file, the file cannot be used, the code is kept nowhere, or the
-/// instructions of its machine cannot be written.
-pub fn machine_code(
-    profile: &Profile,
-    function: FunctionId,
-    addresses: impl Iterator<Item = u64>,
+/// Reads the machine code of functions of a profile. What is opened for one function stays open for the
+/// next: the tables of a large file, or the names of the kernel, take longer than a function.
+pub struct MachineCode<'a> {
+    profile: &'a Profile,
     syntax: Syntax,
-    options: &Options,
-) -> Result<Listing, CodeError> {
-    let module = profile.functions[function].module;
-    let finder = Finder::new(options.symfs.as_deref());
-    let addresses: Vec<u64> = addresses.collect();
-    let keeper = Keeper::of(profile, module);
-    match keeper {
-        Keeper::Generated => Err(CodeError::NotKept),
-        Keeper::Kernel if addresses.is_empty() => Err(CodeError::OtherKernel),
-        _ if addresses.is_empty() => Err(CodeError::NoAddresses),
-        Keeper::Kernel => kernel::listing(&addresses, syntax, &finder),
-        Keeper::JitDump => {
-            let path = &profile.modules[module].path;
-            generated::listing(path, &addresses, syntax, &finder)
+    options: &'a Options,
+    finder: Finder,
+    files: RefCell<FxHashMap<ModuleId, Rc<Binary>>>,
+    kernel: Kernel,
+}
+
+impl<'a> MachineCode<'a> {
+    /// That of this profile, which was read with these options, in a syntax.
+    pub fn new(profile: &'a Profile, syntax: Syntax, options: &'a Options) -> MachineCode<'a> {
+        MachineCode {
+            profile,
+            syntax,
+            options,
+            finder: Finder::new(options.symfs.as_deref()),
+            files: RefCell::default(),
+            kernel: Kernel::default(),
         }
-        Keeper::File => {
-            let start = profile.functions[function].address;
-            let addresses = start.into_iter().chain(addresses);
-            file::listing(profile, module, addresses, syntax, (&finder, options))
+    }
+
+    /// Lists the machine code of a function: the code at its start and at these stated addresses, which
+    /// is read from the file of its module, from the kernel, or from a jitdump file. Names of what it
+    /// calls and the source positions are those of the file.
+    ///
+    /// # Errors
+    ///
+    /// When the function has no code in a file, the file cannot be used, the code is kept nowhere, or the
+    /// instructions of its machine cannot be written.
+    pub fn listing(
+        &self,
+        function: FunctionId,
+        addresses: impl Iterator<Item = u64>,
+    ) -> Result<Listing, CodeError> {
+        let module = self.profile.functions[function].module;
+        let addresses: Vec<u64> = addresses.collect();
+        match Keeper::of(self.profile, module) {
+            Keeper::Generated => Err(CodeError::NotKept),
+            Keeper::Kernel if addresses.is_empty() => Err(CodeError::OtherKernel),
+            _ if addresses.is_empty() => Err(CodeError::NoAddresses),
+            Keeper::Kernel => self.kernel.listing(&addresses, self.syntax, &self.finder),
+            Keeper::JitDump => {
+                let path = &self.profile.modules[module].path;
+                generated::listing(path, &addresses, self.syntax, &self.finder)
+            }
+            Keeper::File => {
+                let start = self.profile.functions[function].address;
+                file::listing(self, module, start.into_iter().chain(addresses))
+            }
         }
+    }
+
+    /// The file of a module.
+    fn file(&self, module: ModuleId) -> Result<Rc<Binary>, binary::Error> {
+        if let Some(binary) = self.files.borrow().get(&module) {
+            return Ok(binary.clone());
+        }
+        let build_id = self.profile.build_ids.get(module).and_then(Option::as_ref);
+        let path = self.profile.modules[module].path.clone();
+        let binary = Rc::new(self.finder.find(path, build_id)?);
+        self.files.borrow_mut().insert(module, binary.clone());
+        Ok(binary)
     }
 }
 
