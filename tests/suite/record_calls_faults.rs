@@ -47,7 +47,10 @@ fn loads(text: &str, arguments: &[&str], trials: usize) -> Option<(Room, Output)
         let text = stderr(&output);
         // Threads that live shorter than a period may leave no samples, which is reported instead.
         let reported = ["in out.data (", "no samples were recorded in out.data"];
-        assert!(reported.iter().any(|line| text.contains(line)), "{trial}: {text}");
+        assert!(
+            reported.iter().any(|line| text.contains(line)),
+            "{trial}: {text}"
+        );
         last = last.or(Some(output.status.code()));
         assert_eq!(last, Some(output.status.code()), "{trial}: {text}");
         if trial + 1 == trials {

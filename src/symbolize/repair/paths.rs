@@ -126,6 +126,11 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         candidates: FxHashMap::default(),
         marks: FxHashMap::default(),
     };
+    let broken = if trace.recording.copies_alone {
+        CaveatKind::BrokenCopy
+    } else {
+        CaveatKind::BrokenStack
+    };
     let mut is_any_cut = false;
     let mut flaws: IdVec<AddressPathId, Flaws> = IdVec::new();
     let mut said: IdVec<AddressPathId, u8> = IdVec::new();
@@ -163,7 +168,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             // Nothing is missing outside of where a program or a thread starts.
             let now = match flaw.recorded {
                 _ if is_start => None,
-                _ if is_astray => Some(CaveatKind::BrokenStack),
+                _ if is_astray => Some(broken),
                 Some(CaveatKind::NoUnwindRules) if checks.switches_stacks(path.frame) => {
                     Some(CaveatKind::OtherStack)
                 }
