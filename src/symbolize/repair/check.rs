@@ -152,6 +152,12 @@ impl<'h> Checks<'h> {
         if !self.is_user_code(inner) {
             return Verdict::Outside;
         }
+        // What a signal has interrupted is never in a chain of frame pointers, as it has not called.
+        if self.trace.frames[inner].caller_by == CallerBy::FramePointer
+            && self.is_interrupted(inner)
+        {
+            return Verdict::AMBIGUOUS;
+        }
         let Some((next, at)) = self.place(inner) else {
             return Verdict::Unknown;
         };
@@ -224,12 +230,8 @@ impl<'h> Checks<'h> {
         match found {
             Explanation::One(missing) => Verdict::Missing(missing),
             _ if is_next => Verdict::Verified,
-            // The frames between are those of what was interrupted. Rules lead to the innermost of these;
-            // frame pointers never do, as it has not called.
-            _ if self.is_interrupted(inner) => match self.trace.frames[inner].caller_by {
-                CallerBy::Rules => Verdict::Unknown,
-                CallerBy::FramePointer => Verdict::AMBIGUOUS,
-            },
+            // The frames between are those of what was interrupted. Rules lead to the innermost of these.
+            _ if self.is_interrupted(inner) => Verdict::Unknown,
             Explanation::Several { certain, possible } => Verdict::Ambiguous { certain, possible },
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
