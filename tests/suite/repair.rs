@@ -448,6 +448,43 @@ fn what_is_called_by_a_name_that_two_files_define_is_not_restored() {
     assert!(put_in == 0 && all > 100, "{put_in} of {all}");
 }
 
+/// `either` calls `leaf`, or `other`, which makes way for it: half of the time each.
+const MADE_WAY: &str = "\
+#include <time.h>
+volatile unsigned long sink;
+#define ALONE __attribute__((noinline)) static void
+ALONE leaf(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
+ALONE other(unsigned long n) { sink += 2; leaf(n); }
+ALONE either(unsigned long n) { if (n & 1) leaf(n); else other(n); sink += 5; }
+int main(void) {
+    for (unsigned long i = 0; clock() < CLOCKS_PER_SEC / 2; i++) either(20000 + (i & 1));
+    return 0;
+}
+";
+
+/// `either` was on the stack; whether `other` was, only a run can tell.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_may_have_made_way_behind_a_restored_function_is_a_gap() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("made-way-{}", std::process::id()));
+    let data = folder.join(format!("made-way-{}.data", std::process::id()));
+    let flags = [
+        "-O2",
+        "-fno-omit-frame-pointer",
+        "-momit-leaf-frame-pointer",
+    ];
+    if compile_text("gcc", &flags, MADE_WAY, &program).is_none() {
+        return;
+    }
+    let Some(data) = recorded("fp,0", &program, data) else {
+        return;
+    };
+    let stacks = stacks(&data, &[]);
+    let whole = share(&stacks, "leaf", &["main;~either;[frames missing];leaf"]);
+    assert!(whole > 0.98, "{whole}: {stacks:?}");
+}
+
 /// Signals interrupt `busy`, which `work` calls.
 const INTERRUPTED: &str = "\
 #include <signal.h>
@@ -496,4 +533,54 @@ fn frames_are_missing_between_a_signal_and_the_frame_behind_what_it_interrupted(
     let all = through(";__restore_rt;");
     assert!(all > 50, "{stacks:?}");
     assert_eq!(through("[frames missing];__restore_rt;"), all, "{stacks:?}");
+}
+
+/// `main` and a thread call `outer`, which calls `inner`.
+const NESTED: &str = "\
+#include <pthread.h>
+#include <time.h>
+volatile unsigned long sink;
+#define ALONE __attribute__((noipa)) static
+ALONE void inner(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
+ALONE void outer(void) { while (clock() < CLOCKS_PER_SEC / 2) { inner(200000); sink++; } }
+static void *start(void *word) { outer(); sink++; return word; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, start, 0);
+    outer();
+    return pthread_join(thread, 0);
+}
+";
+
+/// Without frame pointers, a chain of them ends in `inner`, which others called: it is no whole stack, and
+/// they may have been on it.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_stack_that_ends_in_what_others_call_is_incomplete() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (kept, is_whole) in [
+        ("-fomit-frame-pointer", false),
+        ("-fno-omit-frame-pointer", true),
+    ] {
+        let program = folder.join(format!("ends{kept}-{}", std::process::id()));
+        let data = folder.join(format!("ends{kept}-{}.data", std::process::id()));
+        let flags = ["-O2", kept, "-pthread"];
+        if compile_text("gcc", &flags, NESTED, &program).is_none() {
+            return;
+        }
+        let Some(data) = recorded("fp,0", &program, data) else {
+            return;
+        };
+        let stacks = stacks(&data, &[]);
+        let at_inner = stacks.iter().filter(|(stack, _)| stack.ends_with("inner"));
+        let all: u64 = at_inner.clone().map(|(_, weight)| weight).sum();
+        let broken = at_inner.filter(|(stack, _)| stack.starts_with("[broken stack]"));
+        let broken: u64 = broken.map(|(_, weight)| weight).sum();
+        assert!(all > 100, "{stacks:?}");
+        let right = if is_whole { all - broken } else { broken };
+        assert!(
+            right * 100 >= all * 98,
+            "{kept}: {broken} of {all}: {stacks:?}"
+        );
+    }
 }

@@ -36,7 +36,8 @@ impl CaveatKind {
             }
             CutStack => format!("{n} sample{s} with a stack truncated at the frame limit"),
             BrokenStack => format!(
-                "{n} sample{s} where unwinding hit an address that is unmapped or follows no call"
+                "{n} sample{s} where frame pointers led nowhere: to no caller, or to an address that is \
+                 unmapped or follows no call"
             ),
             BrokenCopy => format!(
                 "{n} sample{s} where unwinding a copied stack hit an address that is unmapped or follows \

@@ -39,8 +39,8 @@ pub enum CaveatKind {
     WeightLimit,
     /// Samples whose stack reached the limit of frames, the recorder's or the reader's.
     CutStack,
-    /// Samples whose stack leads to an address that holds no code, or by a frame pointer to one that no
-    /// call returns to; it was cut there.
+    /// Samples whose stack leads by a frame pointer to an address that holds no code, or to one that no
+    /// call returns to, and was cut there; or whose stack ends in a function that something called.
     BrokenStack,
     /// Samples whose stack was unwound from a copy to an address that holds no code; it was cut there.
     BrokenCopy,

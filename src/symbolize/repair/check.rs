@@ -96,6 +96,8 @@ pub(super) struct Checks<'h> {
     places: FxHashMap<(FrameId, FrameId), usize>,
     /// Pairs of which the outer one is behind no call, and is on some stacks all the same.
     kept: FxHashSet<(FrameId, FrameId)>,
+    /// Functions in which stacks begin that call `main`.
+    callers_of_main: FxHashSet<FunctionStart>,
 }
 
 impl<'h> Checks<'h> {
@@ -117,6 +119,7 @@ impl<'h> Checks<'h> {
             verdicts: Vec::new(),
             places: FxHashMap::default(),
             kept: FxHashSet::default(),
+            callers_of_main: FxHashSet::default(),
         }
     }
 
