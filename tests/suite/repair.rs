@@ -584,3 +584,43 @@ fn a_stack_that_ends_in_what_others_call_is_incomplete() {
         );
     }
 }
+
+/// `thrower` throws, and `catcher` handles it.
+const THROWS: &str = "\
+#include <ctime>
+volatile unsigned long sink;
+[[gnu::noinline]] int thrower(int n) { if (n >= 0) throw n; return 1; }
+[[gnu::noinline]] int catcher(int n) {
+    try { return thrower(n) + 1; } catch (int e) { sink += e; return 2; }
+}
+int main() {
+    for (int i = 0; clock() < CLOCKS_PER_SEC; i = (i + 1) & 1023) sink += catcher(i);
+}
+";
+
+/// Just before the unwinder returns to a handler, the handler's address is where its own caller's was.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_function_that_handles_an_exception_has_not_called_the_unwinder() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("throws-{}", std::process::id()));
+    let data = folder.join(format!("throws-{}.data", std::process::id()));
+    if compile_text("g++", &["-O2", "-g"], THROWS, &program).is_none() {
+        return;
+    }
+    let Some(data) = recorded("dwarf", &program, data) else {
+        return;
+    };
+    let stacks = stacks(&data, &[]);
+    let raising = |stack: &str| stack.contains("_Unwind_RaiseException");
+    let all: u64 = { stacks.iter() }
+        .filter(|(stack, _)| raising(stack))
+        .map(|(_, weight)| weight)
+        .sum();
+    assert!(all > 100, "{stacks:?}");
+    let is_wrong = |stack: &str| raising(stack) && !stack.contains("thrower");
+    let wrong: Vec<&String> = { stacks.keys() }
+        .filter(|stack| is_wrong(stack) && stack.contains("catcher"))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}

@@ -132,7 +132,10 @@ impl<'h> Checks<'h> {
     pub(super) fn verdict(&mut self, outer: FrameId, inner: FrameId) -> &Verdict {
         let known = self.places.get(&(outer, inner)).copied();
         let place = known.unwrap_or_else(|| {
-            let verdict = self.find(outer, inner);
+            let verdict = match self.find(outer, inner) {
+                Verdict::Contradicted if self.is_left_for_a_handler(inner) => Verdict::Astray,
+                verdict => verdict,
+            };
             let place = self.verdicts.len();
             self.verdicts.push(verdict);
             self.places.insert((outer, inner), place);
@@ -301,6 +304,13 @@ impl<'h> Checks<'h> {
             return !self.may_begin_a_stack(inner);
         }
         matches!(self.site(outer), Site::None) && !self.is_inserted_call(inner)
+    }
+
+    /// Whether a frame is of a function that replaces its return address by that of a handler of
+    /// exceptions, just before it returns: then it lies on the stack where its caller is expected.
+    fn is_left_for_a_handler(&mut self, frame: FrameId) -> bool {
+        let place = self.place(frame);
+        place.is_some_and(|(place, _)| self.code.returns_to_handlers(place))
     }
 
     /// Whether a frame is of a function that runtimes enter by changing the registers of what they
