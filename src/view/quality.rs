@@ -113,7 +113,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line(
             "broken",
             broken.iter().map(|&kind| count(kind)).sum(),
-            "unwinding hit an unmapped address or code without unwind information",
+            "broken: unwinding ended before an entry point",
             seen(&broken),
         ),
     ]
