@@ -39,6 +39,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use self::query::by::RowsOf;
 use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use proftool::base::shell_quoted;
 use signal_hook::consts::SIGXFSZ;
@@ -102,13 +103,16 @@ enum Command {
     Completions(help::generate::CompletionArgs),
 }
 
-/// The command line, in which only commands that draw offer `dot`, and long help leads to the topics
-/// that belong to the command.
+/// The command line, in which only commands that draw offer `dot`, each offers the rows that it has,
+/// and long help leads to the topics that belong to the command.
 fn grammar() -> clap::Command {
     let top = format!("{EXAMPLES}\n\n{}", help::list());
     let grammar = Cli::command().after_long_help(top);
     grammar.mut_subcommands(|command| {
-        let command = help::with_topics(command);
+        let mut command = help::with_topics(command);
+        if let Some(rows) = RowsOf::command(command.get_name()) {
+            command = command.mut_arg("by", |arg| arg.value_parser(rows));
+        }
         let draws = matches!(command.get_name(), "graph" | "callgraph");
         let is_view = command.get_arguments().any(|arg| arg.get_id() == "format");
         if is_view && !draws {

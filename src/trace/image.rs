@@ -109,13 +109,14 @@ pub struct FrameAddress {
 
 /// What can be said of the outer end of a stack that begins with a mark, by the address of the mark's
 /// frame: the place here, from 1.
-const FLAWS: [CaveatKind; 6] = [
+const FLAWS: [CaveatKind; 7] = [
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
     CaveatKind::ShortTop,
     CaveatKind::SignalStack,
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
+    CaveatKind::BrokenCopy,
 ];
 
 impl FrameAddress {

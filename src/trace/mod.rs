@@ -133,6 +133,8 @@ pub struct Recording {
     pub arch: Option<String>,
     /// The kernel's release.
     pub os_release: Option<String>,
+    /// Whether stacks were copied, and the kernel followed no frame pointers.
+    pub copies_alone: bool,
     /// When the recording was written, where it is a file.
     pub written: Option<SystemTime>,
     /// Nanoseconds from the first sample to the last.

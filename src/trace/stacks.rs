@@ -195,14 +195,15 @@ impl Stacks {
     ) -> Stack {
         let mut links = std::mem::take(&mut self.links);
         let shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
+        let broken = CaveatKind::BrokenStack;
         let root = shape.cut.then_some((TRUNCATED, CaveatKind::CutStack));
-        let (path, is_broken) = self.path(User::Now(pid), tid, &links, root);
+        let (path, is_broken) = self.path(User::Now(pid), tid, &links, root, broken);
         self.links = links;
         self.course.note(is_broken);
         Stack {
             path,
             flaw: if is_broken {
-                Some(CaveatKind::BrokenStack)
+                Some(broken)
             } else {
                 shape.cut.then_some(CaveatKind::CutStack)
             },
@@ -236,6 +237,11 @@ impl Stacks {
             },
         }));
         links.extend_from_slice(unwound.kernel);
+        let broken = if sample.is_joined {
+            CaveatKind::BrokenStack
+        } else {
+            CaveatKind::BrokenCopy
+        };
         let root = match end {
             unwind::End::Chained if sample.is_chain_cut => Some((TRUNCATED, CaveatKind::CutStack)),
             unwind::End::Outermost | unwind::End::Chained => None,
@@ -244,7 +250,7 @@ impl Stacks {
             unwind::End::SignalStack => Some((TRUNCATED, CaveatKind::SignalStack)),
             unwind::End::Limit => Some((TRUNCATED, CaveatKind::CutStack)),
             unwind::End::Unruled => Some((BROKEN, CaveatKind::NoUnwindRules)),
-            unwind::End::Broken => Some((BROKEN, CaveatKind::BrokenStack)),
+            unwind::End::Broken => Some((BROKEN, broken)),
         };
         // A program counter outside of all mappings has a caveat of its own.
         let innermost = frames.first();
@@ -252,10 +258,10 @@ impl Stacks {
         let is_mapped = place.is_some();
         let user = User::Past(pid, unwound.memory);
         let root = root.filter(|_| is_mapped);
-        let (path, is_broken) = self.path(user, tid, &links, root);
+        let (path, is_broken) = self.path(user, tid, &links, root, broken);
         self.links = links;
         let flaw = if is_broken {
-            Some(CaveatKind::BrokenStack)
+            Some(broken)
         } else {
             root.map(|(_, flaw)| flaw)
         };
@@ -299,13 +305,15 @@ impl Stacks {
     /// even the innermost frame is in no mapping, the mappings are what is missing, and nothing is
     /// cut.
     ///
-    /// `root` is the mark under which the links hang, if any, and what is to be said of them.
+    /// `root` is the mark under which the links hang, if any, and what is to be said of them; `broken`
+    /// is what is to be said of a stack that is cut here.
     fn path(
         &mut self,
         user: User<'_>,
         tid: i32,
         links: &[Link],
         root: Option<(&str, CaveatKind)>,
+        broken: CaveatKind,
     ) -> (AddressPathId, bool) {
         if links.is_empty() {
             return (self.mark(NO_ADDRESS), false);
@@ -328,7 +336,7 @@ impl Stacks {
         let end = self.find_inwards(user, memory, &links[shared..], &mut found);
         let is_broken = end == End::Broken;
         let result = if is_broken {
-            let mut path = self.mark_of(BROKEN, Some(CaveatKind::BrokenStack));
+            let mut path = self.mark_of(BROKEN, Some(broken));
             for &frame in found.iter().rev() {
                 let caller = Some(path);
                 path = self.paths.id_of(AddressPath { caller, frame });

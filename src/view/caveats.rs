@@ -47,11 +47,12 @@ pub fn notes_in_brief(profile: &Profile) -> Vec<Block> {
 }
 
 /// What counts samples, and changes nothing but these.
-const MINOR: [CaveatKind; 7] = [
+const MINOR: [CaveatKind; 8] = [
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
     CaveatKind::ShortTop,
     CaveatKind::BrokenStack,
+    CaveatKind::BrokenCopy,
     CaveatKind::NoUnwindRules,
     CaveatKind::NoSymbols,
     CaveatKind::GeneratedCode,

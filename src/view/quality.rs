@@ -52,7 +52,11 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         CaveatKind::OtherStack,
         CaveatKind::SignalStack,
     ];
-    let broken = [CaveatKind::BrokenStack, CaveatKind::NoUnwindRules];
+    let broken = [
+        CaveatKind::BrokenStack,
+        CaveatKind::BrokenCopy,
+        CaveatKind::NoUnwindRules,
+    ];
     let not_rooted = quality.rooted < quality.stacks;
     let mut rooted = line(
         "rooted",
@@ -109,7 +113,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line(
             "broken",
             broken.iter().map(|&kind| count(kind)).sum(),
-            "unwinding hit an unmapped address or code without unwind information",
+            "broken: unwinding ended before an entry point",
             seen(&broken),
         ),
     ]

@@ -113,6 +113,30 @@ fn dot_is_offered_where_it_is_supported_and_nowhere_else() {
 }
 
 #[test]
+fn rows_are_offered_where_they_are_supported_and_nowhere_else() {
+    let file = fixture("recursion");
+    let rows = [
+        "function", "module", "file", "line", "address", "thread", "command", "event", "crate",
+    ];
+    let offered = |view: &str| {
+        let help = stdout(&answer(&[view, "--help"]));
+        let by = help.split("--by <ROW>").nth(1).unwrap();
+        let list = by.split("[default").next().unwrap();
+        rows.map(|row| list.contains(&format!("- {row}:")))
+    };
+    for view in ["flat", "graph", "tree"] {
+        for (row, is_offered) in rows.into_iter().zip(offered(view)) {
+            let text = stderr(&answer(&[view, &file, "--by", row]));
+            // Folded stacks have neither lines nor addresses.
+            let is_refused = text.contains("no rows by") || text.contains("do not call each other");
+            assert_eq!(is_offered, !is_refused, "{view} {row}: {text}");
+        }
+    }
+    // Without a terminal there is nothing to browse.
+    assert_eq!(offered("browse"), offered("graph"));
+}
+
+#[test]
 fn a_file_that_cannot_be_opened_gives_one_message_that_names_it() {
     let dir = scratch("a-directory");
     fs::create_dir_all(&dir).unwrap();

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use proftool::analysis::cut::{self, AtMost, Hidden, Unknown};
+use proftool::analysis::cut::{self, AtMost, Hidden, Roots, Unknown};
+use proftool::analysis::tree::{Collapse, Stacks};
 use proftool::callgraph::{CallArc, CallGraph, Cycles};
 use proftool::profile::{
     Call, CallKind, EventId, Filter, FunctionCode, FunctionId, FunctionKind, Module, Profile,
@@ -429,4 +430,31 @@ fn a_range_is_shown_only_where_there_is_one() {
         assert!(text("cut").contains("at most"), "{command}");
         assert!(!text("recursion").contains("at most"), "{command}");
     }
+}
+
+/// A node's upper bound has the doubt of what limits it: of its function, or of one above it.
+#[test]
+fn a_node_is_known_to_reach_its_bound_only_if_its_functions_are() {
+    // Nothing is known of what x and y call. All incomplete stacks lack a caller that may be main; x is one
+    // only if it calls f.
+    let text = "main;x;y 10\nmain;f 5\n[truncated];f 30\n";
+    let profile = with_code(text, "main>x main>f main~>f x>y x");
+    let selection = all(&profile);
+    let hidden = cut::by_function(&profile, &selection);
+    let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+    let at_most = cut::by_node(&profile, &selection, &tree, Roots::Outermost);
+    let node = |name: &str| {
+        let function = id(&profile, name);
+        let mut nodes = tree.nodes.enumerate();
+        let (node, _) = nodes.find(|(_, node)| node.function == function).unwrap();
+        (at_most[node].weight, at_most[node].unknown.is_some())
+    };
+    let of = |name: &str| hidden.at_most[id(&profile, name)];
+    assert_eq!((of("main").weight, of("main").unknown), (30, None));
+    assert_eq!(
+        (of("x").weight, of("x").unknown),
+        (30, Some(Unknown::IndirectCall))
+    );
+    assert_eq!(node("main"), (45, false));
+    assert_eq!(node("x"), (40, true));
 }

@@ -320,6 +320,17 @@ fn expected(run: &Run, reaches: &[[bool; FUNCTIONS]; FUNCTIONS], function: usize
     hiding.map(|recorded| recorded.weight).sum()
 }
 
+/// The weight of the incomplete samples that show a function.
+fn shown(run: &Run, function: usize) -> u64 {
+    let is_incomplete = |recorded: &Recorded| {
+        let frames = recorded.frames();
+        recorded.cut.is_some() || frames.iter().any(|(_, gap)| gap.is_some())
+    };
+    let stacks = run.stacks.iter();
+    let showing = stacks.filter(|recorded| is_incomplete(recorded) && recorded.shows(function));
+    showing.map(|recorded| recorded.weight).sum()
+}
+
 /// The functions on the way to each node, and what its weight is.
 fn nodes(profile: &Profile, tree: &CallTree) -> Vec<(Vec<FunctionId>, NodeId, u64)> {
     let mut nodes: Vec<(Vec<FunctionId>, NodeId, u64)> = Vec::new();
@@ -407,6 +418,7 @@ proptest! {
             let selection = all(&profile);
             let hidden = cut::by_function(&profile, &selection);
             let seen = inclusive::by_function(&profile, &selection);
+            let (sure, maybe) = (reaches(&run, known, false), reaches(&run, known, true));
             for ((was, _), (tree, roots)) in truths.iter().zip(trees(&Stacks::new(&profile, &selection))) {
                 let at_most = cut::by_node(&profile, &selection, &tree, roots);
                 let was = nodes(&truth, was);
@@ -417,6 +429,28 @@ proptest! {
                     // Collapsed, a node may be merged into another one that cut stacks do not show.
                     let truth = was.get(&way).copied().unwrap_or(0);
                     prop_assert!(truth <= most, "{roots:?} {:?} {way:?}: {truth} of {most}", tree.collapse);
+                    // A bound is known to be reached only as far as calls that are known allow it, for each
+                    // function on the way.
+                    let most = at_most[id];
+                    let own = way[way.len() - 1];
+                    let is_covered = roots == Roots::Outermost
+                        && most.weight - weight == hidden.at_most[own].weight
+                        && outermost(&tree, own).contains(&id);
+                    let limits = if is_covered { &way[way.len() - 1..] } else { &way[..] };
+                    let hidden_in = |of: &FunctionId, reaches| expected(&run, reaches, of.index());
+                    let is_less = |of: &FunctionId| {
+                        let hidden = hidden_in(of, &sure);
+                        let below = weight + hidden + shown(&run, of.index());
+                        seen.total[*of] + hidden < most.weight || *of == own && below < most.weight
+                    };
+                    let is_doubtful = |of: &FunctionId| hidden_in(of, &sure) < hidden_in(of, &maybe);
+                    if most.unknown.is_none() {
+                        let more = most.weight > weight;
+                        let less = more.then(|| limits.iter().find(|of| is_less(of))).flatten();
+                        prop_assert!(less.is_none(), "{known:?} {roots:?} {way:?}: {most:?}, not {less:?}");
+                    } else {
+                        prop_assert!(way.iter().any(is_doubtful), "{known:?} {roots:?} {way:?}: {most:?}");
+                    }
                 }
                 if roots == Roots::Innermost {
                     continue;

@@ -462,3 +462,54 @@ fn frame_pointers_come_with_the_callers_of_leaves() {
     assert!(once * 10 > stacks.len() * 9, "{once} of {}", stacks.len());
     assert!(stacks.iter().all(|stack| of_main(&stack) <= 1));
 }
+
+/// `lost` has a return address that its unwinding rules do not know of; `astray` leads the frame pointer to one.
+const BROKEN: &str = "\
+#include <time.h>
+void lost(void), astray(void);
+void *fake[2] = { 0, (void *)0x10 };
+asm(\".globl lost\\n.type lost,@function\\nlost:\\n.cfi_startproc\\npush $0x10\\nmov $3000000,%ecx\\n\"
+    \"1: dec %ecx\\njnz 1b\\npop %rax\\nret\\n.cfi_endproc\\n.size lost,.-lost\\n\");
+asm(\".globl astray\\n.type astray,@function\\nastray:\\n.cfi_startproc\\npush %rbp\\nlea fake(%rip),%rbp\\n\"
+    \"mov $3000000,%ecx\\n1: dec %ecx\\njnz 1b\\npop %rbp\\nret\\n.cfi_endproc\\n.size astray,.-astray\\n\");
+int main(void) {
+    while (clock() < CLOCKS_PER_SEC / 2) { lost(); astray(); }
+    return fake[0] != 0;
+}
+";
+
+/// What to do about a broken stack depends on how it was recorded: copies are not recorded again as copies.
+#[test]
+fn advice_on_broken_stacks_does_not_ask_for_what_was_done() {
+    if !can_record() || cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    let room = Room::new();
+    let flags = ["-O2", "-fno-omit-frame-pointer", "-no-pie"];
+    let Some(program) = build(&room, "broken", BROKEN, &flags) else {
+        return;
+    };
+    for (how, broken) in [("dwarf", "broken-copy"), ("fp,0", "broken-stack")] {
+        let args = ["-e", "cpu-clock:u", "-g", how, "--"];
+        let output = room.record(&[&args[..], &[program.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let flat = Command::new(PROFTOOL)
+            .args(["flat", "--format", "json"])
+            .arg(room.path("perf.data"))
+            .output();
+        let flat: serde_json::Value = serde_json::from_slice(&flat.unwrap().stdout).unwrap();
+        let caveats = flat["caveats"].as_array().unwrap();
+        let of = |kind: &str| caveats.iter().find(|caveat| caveat["kind"] == kind);
+        let found = of(broken).unwrap_or_else(|| panic!("{how}: {caveats:?}"));
+        let hint = found["hint"].as_str();
+        assert_eq!(
+            hint.is_some_and(|hint| hint.contains("-g dwarf")),
+            how != "dwarf",
+            "{found}"
+        );
+        let other = ["broken-copy", "broken-stack"]
+            .into_iter()
+            .find(|kind| *kind != broken);
+        assert_eq!(of(other.unwrap()), None, "{caveats:?}");
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{compile, fixture, skipped};
+use crate::support::{compile, compile_text, fixture, skipped};
 
 const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 
@@ -24,19 +24,17 @@ fn recording_by(unwinding: &str, test: &str, source: &str, options: &[&str]) -> 
     let data = folder.join(format!("{source}-{}-{test}.data", std::process::id()));
     let flags = [&["-O2", "-g"], options].concat();
     compile("gcc", &flags, &fixture(source), &program)?;
+    recorded(unwinding, &program, data)
+}
+
+/// The recording of a program in this file; `None` where it cannot be made, which is reported on stderr.
+fn recorded(unwinding: &str, program: &Path, data: PathBuf) -> Option<PathBuf> {
+    let rate = ["record", "-q", "-F", "1999", "-e", "cpu-clock:u"];
     let recorded = Command::new(PROFTOOL)
-        .args([
-            "record",
-            "-q",
-            "-F",
-            "1999",
-            "-e",
-            "cpu-clock:u",
-            "-g",
-            unwinding,
-            "-o",
-        ])
-        .args([&data, &program])
+        .args(rate)
+        .args(["-g", unwinding, "-o"])
+        .arg(&data)
+        .arg(program)
         .output()
         .unwrap();
     if !recorded.status.success() {
@@ -354,4 +352,275 @@ fn the_report_shows_how_reliable_stacks_are() {
     assert_eq!(arc["origin"], "inferred");
     let text = proftool(&["graph", "--function", "^work$"], &data);
     assert!(text.contains("≈work"), "{text}");
+}
+
+/// A library whose `either` is on every way to `leaf`, which keeps no frame.
+const DEFINED: &str = "\
+volatile unsigned long sink;
+#define ALONE __attribute__((noinline)) void
+ALONE static leaf(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
+ALONE static other(unsigned long n) { sink += 2; leaf(n); }
+ALONE either(unsigned long n) { if (n & 1) leaf(n); else other(n); sink += 5; }
+ALONE single(unsigned long n) { leaf(n); sink += 3; }
+ALONE enter(unsigned long n) { sink += 5; leaf(n); }
+";
+/// One that defines the same names.
+const DEFINED_AGAIN: &str = "\
+extern void enter(unsigned long);
+static volatile unsigned long sunk;
+void either(unsigned long n) { enter(n); sunk++; }
+void single(unsigned long n) { enter(n); sunk++; }
+";
+const CALLS_BY_NAME: &str = "\
+#include <time.h>
+extern void either(unsigned long), single(unsigned long);
+int main(void) {
+    for (unsigned long i = 0; clock() < CLOCKS_PER_SEC / 2; i++) { either(20000 + (i & 1)); single(20000); }
+    return 0;
+}
+";
+
+/// Both libraries define what `main` calls. Whichever comes first is called, and the other one never runs.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_is_called_by_a_name_that_two_files_define_is_not_restored() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = folder.join(format!("two-definitions-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name);
+    let [first, second, program] = ["libfirst.so", "libsecond.so", "program"].map(path);
+    let kept = [
+        "-O2",
+        "-fno-omit-frame-pointer",
+        "-momit-leaf-frame-pointer",
+    ];
+    let shared = [&kept[..], &["-fPIC", "-shared", "-Wl,-Bsymbolic"]].concat();
+    let linked = [&kept[..], &[first.to_str().unwrap()]].concat();
+    let built = compile_text("gcc", &shared, DEFINED, &first)
+        .and_then(|_| compile_text("gcc", &shared, DEFINED_AGAIN, &second))
+        .and_then(|_| compile_text("gcc", &linked, CALLS_BY_NAME, &program));
+    if built.is_none() {
+        return;
+    }
+    let data = path("perf.data");
+    let record = |preloaded: &str| {
+        let recorded = Command::new(PROFTOOL)
+            .args([
+                "record",
+                "-q",
+                "-F",
+                "1999",
+                "-e",
+                "cpu-clock:u",
+                "-g",
+                "fp,0",
+                "-o",
+            ])
+            .args([&data, &program])
+            .env("LD_PRELOAD", preloaded)
+            .output()
+            .unwrap();
+        if !recorded.status.success() {
+            skipped(&format!("cannot record: {recorded:?}"));
+            return None;
+        }
+        Some(())
+    };
+    let restored = || {
+        let stacks = stacks(&data, &[]);
+        let at_leaf = stacks.iter().filter(|(stack, _)| stack.ends_with(";leaf"));
+        let is_put_in = |stack: &str| stack.contains("~either") || stack.contains("~single");
+        let put_in = at_leaf.clone().filter(|(stack, _)| is_put_in(stack));
+        let sum = |(_, weight): (&String, &u64)| *weight;
+        (put_in.map(sum).sum::<u64>(), at_leaf.map(sum).sum::<u64>())
+    };
+    if record("").is_none() {
+        return;
+    }
+    let (put_in, all) = restored();
+    assert!(put_in * 100 > all * 98 && all > 100, "{put_in} of {all}");
+    record(second.to_str().unwrap()).unwrap();
+    let (put_in, all) = restored();
+    assert!(put_in == 0 && all > 100, "{put_in} of {all}");
+    // Of what cannot be read, it is not known that it does not define them.
+    std::fs::remove_file(&second).unwrap();
+    let (put_in, all) = restored();
+    assert!(put_in == 0 && all > 100, "{put_in} of {all}");
+}
+
+/// `either` calls `leaf`, or `other`, which makes way for it: half of the time each.
+const MADE_WAY: &str = "\
+#include <time.h>
+volatile unsigned long sink;
+#define ALONE __attribute__((noinline)) static void
+ALONE leaf(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
+ALONE other(unsigned long n) { sink += 2; leaf(n); }
+ALONE either(unsigned long n) { if (n & 1) leaf(n); else other(n); sink += 5; }
+int main(void) {
+    for (unsigned long i = 0; clock() < CLOCKS_PER_SEC / 2; i++) either(20000 + (i & 1));
+    return 0;
+}
+";
+
+/// `either` was on the stack; whether `other` was, only a run can tell.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_may_have_made_way_behind_a_restored_function_is_a_gap() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("made-way-{}", std::process::id()));
+    let data = folder.join(format!("made-way-{}.data", std::process::id()));
+    let flags = [
+        "-O2",
+        "-fno-omit-frame-pointer",
+        "-momit-leaf-frame-pointer",
+    ];
+    if compile_text("gcc", &flags, MADE_WAY, &program).is_none() {
+        return;
+    }
+    let Some(data) = recorded("fp,0", &program, data) else {
+        return;
+    };
+    let stacks = stacks(&data, &[]);
+    let whole = share(&stacks, "leaf", &["main;~either;[frames missing];leaf"]);
+    assert!(whole > 0.98, "{whole}: {stacks:?}");
+}
+
+/// Signals interrupt `busy`, which `work` calls.
+const INTERRUPTED: &str = "\
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+#define ALONE __attribute__((noinline)) static void
+volatile unsigned long sink;
+ALONE handle(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
+ALONE handler(int number) { handle(200000); sink += number; }
+ALONE busy(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink ^= i; }
+ALONE work(void) { busy(30000); sink++; }
+int main(void) {
+    struct sigaction action = {0};
+    struct itimerval often = {{0, 1000}, {0, 1000}};
+    action.sa_handler = handler;
+    sigaction(SIGALRM, &action, 0);
+    setitimer(ITIMER_REAL, &often, 0);
+    while (clock() < CLOCKS_PER_SEC / 2) work();
+    return 0;
+}
+";
+
+/// `main` did not call what a signal handler returns to, and `work` was interrupted in between.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn frames_are_missing_between_a_signal_and_the_frame_behind_what_it_interrupted() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("interrupted-{}", std::process::id()));
+    let data = folder.join(format!("interrupted-{}.data", std::process::id()));
+    let flags = [
+        "-O2",
+        "-fno-omit-frame-pointer",
+        "-momit-leaf-frame-pointer",
+    ];
+    if compile_text("gcc", &flags, INTERRUPTED, &program).is_none() {
+        return;
+    }
+    let Some(data) = recorded("fp,0", &program, data) else {
+        return;
+    };
+    let stacks = stacks(&data, &[]);
+    let through = |part: &str| -> u64 {
+        let stacks = stacks.iter().filter(|(stack, _)| stack.contains(part));
+        stacks.map(|(_, weight)| weight).sum()
+    };
+    let all = through(";__restore_rt;");
+    assert!(all > 50, "{stacks:?}");
+    assert_eq!(through("[frames missing];__restore_rt;"), all, "{stacks:?}");
+}
+
+/// `main` and a thread call `outer`, which calls `inner`.
+const NESTED: &str = "\
+#include <pthread.h>
+#include <time.h>
+volatile unsigned long sink;
+#define ALONE __attribute__((noipa)) static
+ALONE void inner(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
+ALONE void outer(void) { while (clock() < CLOCKS_PER_SEC / 2) { inner(200000); sink++; } }
+static void *start(void *word) { outer(); sink++; return word; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, start, 0);
+    outer();
+    return pthread_join(thread, 0);
+}
+";
+
+/// Without frame pointers, a chain of them ends in `inner`, which others called: it is no whole stack, and
+/// they may have been on it.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_stack_that_ends_in_what_others_call_is_incomplete() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (kept, is_whole) in [
+        ("-fomit-frame-pointer", false),
+        ("-fno-omit-frame-pointer", true),
+    ] {
+        let program = folder.join(format!("ends{kept}-{}", std::process::id()));
+        let data = folder.join(format!("ends{kept}-{}.data", std::process::id()));
+        let flags = ["-O2", kept, "-pthread"];
+        if compile_text("gcc", &flags, NESTED, &program).is_none() {
+            return;
+        }
+        let Some(data) = recorded("fp,0", &program, data) else {
+            return;
+        };
+        let stacks = stacks(&data, &[]);
+        let at_inner = stacks.iter().filter(|(stack, _)| stack.ends_with("inner"));
+        let all: u64 = at_inner.clone().map(|(_, weight)| weight).sum();
+        let broken = at_inner.filter(|(stack, _)| stack.starts_with("[broken stack]"));
+        let broken: u64 = broken.map(|(_, weight)| weight).sum();
+        assert!(all > 100, "{stacks:?}");
+        let right = if is_whole { all - broken } else { broken };
+        assert!(
+            right * 100 >= all * 98,
+            "{kept}: {broken} of {all}: {stacks:?}"
+        );
+    }
+}
+
+/// `thrower` throws, and `catcher` handles it.
+const THROWS: &str = "\
+#include <ctime>
+volatile unsigned long sink;
+[[gnu::noinline]] int thrower(int n) { if (n >= 0) throw n; return 1; }
+[[gnu::noinline]] int catcher(int n) {
+    try { return thrower(n) + 1; } catch (int e) { sink += e; return 2; }
+}
+int main() {
+    for (int i = 0; clock() < CLOCKS_PER_SEC; i = (i + 1) & 1023) sink += catcher(i);
+}
+";
+
+/// Just before the unwinder returns to a handler, the handler's address is where its own caller's was.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_function_that_handles_an_exception_has_not_called_the_unwinder() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("throws-{}", std::process::id()));
+    let data = folder.join(format!("throws-{}.data", std::process::id()));
+    if compile_text("g++", &["-O2", "-g"], THROWS, &program).is_none() {
+        return;
+    }
+    let Some(data) = recorded("dwarf", &program, data) else {
+        return;
+    };
+    let stacks = stacks(&data, &[]);
+    let raising = |stack: &str| stack.contains("_Unwind_RaiseException");
+    let all: u64 = { stacks.iter() }
+        .filter(|(stack, _)| raising(stack))
+        .map(|(_, weight)| weight)
+        .sum();
+    assert!(all > 100, "{stacks:?}");
+    let is_wrong = |stack: &str| raising(stack) && !stack.contains("thrower");
+    let wrong: Vec<&String> = { stacks.keys() }
+        .filter(|stack| is_wrong(stack) && stack.contains("catcher"))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }

@@ -93,6 +93,8 @@ pub struct Hidden {
     /// For each function the weight of the samples that may have had it in a hole of their stack, and
     /// have it nowhere on the part that is known; each sample counted once. Nothing for marks.
     pub at_most: IdVec<FunctionId, AtMost>,
+    /// The part of this weight that known calls allow: all of it where the bound is known.
+    pub can_be: IdVec<FunctionId, u64>,
     /// For each function the weight of the samples with incomplete stacks that show it.
     pub shown: IdVec<FunctionId, u64>,
     /// The cut samples by their cut function.
@@ -104,6 +106,7 @@ impl Hidden {
     pub(super) fn nothing(functions: usize) -> Hidden {
         Hidden {
             at_most: IdVec::filled(AtMost::default(), functions),
+            can_be: IdVec::filled(0, functions),
             shown: IdVec::filled(0, functions),
             cut_at: IdVec::filled(Cut::default(), functions),
         }
@@ -193,12 +196,11 @@ impl<'a> IncompleteStacks<'a> {
                 hidden.cut_at[hole.inner] = cut;
             }
         }
-        let mut certain: IdVec<FunctionId, u64> = IdVec::filled(0, profile.functions.len());
         let (mut of_possible, mut of_certain) = (self.stacks.sums(), self.stacks.sums());
         for id in hidden.at_most.ids() {
             if !profile.is_no_code(id) {
                 hidden.at_most[id].weight = of_possible.with_any_of(reach.possible(id));
-                certain[id] = of_certain.with_any_of(reach.certain(id));
+                hidden.can_be[id] = of_certain.with_any_of(reach.certain(id));
             }
         }
         // What the known part of a stack shows is in the total already.
@@ -211,19 +213,20 @@ impl<'a> IncompleteStacks<'a> {
                 *at_most = at_most.saturating_sub(weight);
             }
             if new.any_of(reach.certain(function)) {
-                certain[function] = certain[function].saturating_sub(weight);
+                let can_be = &mut hidden.can_be[function];
+                *can_be = can_be.saturating_sub(weight);
             }
         });
         let are_functions = !profile.rows.replaces_functions();
-        for id in certain.ids() {
-            if hidden.at_most[id].weight > certain[id] || !are_functions {
-                hidden.at_most[id].unknown = if are_functions {
-                    Some(reach.reason(id))
-                } else {
-                    // A calls B and B calls C, but that need not be one function of B.
-                    (hidden.at_most[id].weight > 0).then_some(Unknown::Rows)
-                };
-            }
+        for id in hidden.at_most.ids() {
+            let weight = hidden.at_most[id].weight;
+            hidden.at_most[id].unknown = if are_functions {
+                (weight > hidden.can_be[id]).then(|| reach.reason(id))
+            } else {
+                // A calls B and B calls C, but that need not be one function of B.
+                hidden.can_be[id] = 0;
+                (weight > 0).then_some(Unknown::Rows)
+            };
         }
         hidden
     }

@@ -9,9 +9,10 @@
 //!
 //! A sample that passes a node has all functions on the way to it on its stack. So a node is passed
 //! by no more incomplete samples than show, or hide, each of these functions, and by no more samples
-//! in all than each of them may have.
+//! in all than each of them may have. How much known calls allow is limited in the same way; where
+//! that is less, it is unknown whether the node can have as much as its bound.
 
-use super::{AtMost, Hidden};
+use super::{AtMost, Hidden, Unknown};
 use crate::analysis::inclusive;
 use crate::analysis::tree::{CallTree, Node, NodeId};
 use crate::base::IdVec;
@@ -53,7 +54,7 @@ pub fn by_node(
         totals: &inclusive::by_function(profile, selection).total,
         total: selection.total(),
         roots,
-        more: IdVec::filled(AtMost::default(), tree.nodes.len()),
+        more: IdVec::filled(More::default(), tree.nodes.len()),
         is_cut: IdVec::filled(false, tree.nodes.len()),
     };
     for (id, node) in tree.nodes.enumerate() {
@@ -66,9 +67,24 @@ pub fn by_node(
         bounds.cover(tree);
     }
     for (id, node) in tree.nodes.enumerate() {
-        at_most[id] = bounds.more[id].plus(node.weight());
+        let more = bounds.more[id];
+        at_most[id] = AtMost {
+            weight: node.weight().saturating_add(more.weight),
+            unknown: more.unknown.filter(|_| more.can_be < more.weight),
+        };
     }
     at_most
+}
+
+/// How much more than its weight a node may have.
+#[derive(Clone, Copy, Debug, Default)]
+struct More {
+    weight: u64,
+    /// The part that known calls allow.
+    can_be: u64,
+    /// Why it is unknown whether calls allow more than that, in the node's function or the closest one
+    /// above it where that is unknown.
+    unknown: Option<Unknown>,
 }
 
 /// What the outermost nodes of a function have together.
@@ -84,8 +100,7 @@ struct Bounds<'a> {
     totals: &'a IdVec<FunctionId, u64>,
     total: u64,
     roots: Roots,
-    /// How much more than its weight a node may have.
-    more: IdVec<NodeId, AtMost>,
+    more: IdVec<NodeId, More>,
     /// Whether a node is under the mark of cut stacks, or the mark itself.
     is_cut: IdVec<NodeId, bool>,
 }
@@ -98,26 +113,37 @@ impl Bounds<'_> {
         if self.is_cut[id] {
             return;
         }
-        let own = self.hidden.at_most[node.function].plus(self.hidden.shown[node.function]);
+        let (function, weight) = (node.function, node.weight());
+        let (hidden, shown) = (self.hidden.at_most[function], self.hidden.shown[function]);
+        let (can_be, total) = (self.hidden.can_be[function], self.totals[function]);
         // A node has no more than the one above it, and none has more than all.
-        let above = match (parent, self.roots) {
-            (Some((id, parent)), _) => self.more[id].plus(parent.weight()),
-            (None, Roots::Outermost) => AtMost {
-                weight: self.total,
-                unknown: own.unknown,
-            },
-            (None, Roots::Innermost) => AtMost {
-                weight: node.weight(),
-                unknown: None,
-            },
+        let (above, above_can_be, unknown_above) = match (parent, self.roots) {
+            (Some((id, parent)), _) => {
+                let More {
+                    weight: more,
+                    can_be,
+                    unknown,
+                } = self.more[id];
+                let above = parent.weight();
+                (
+                    above.saturating_add(more),
+                    above.saturating_add(can_be),
+                    unknown,
+                )
+            }
+            (None, Roots::Outermost) => (self.total, self.total, None),
+            (None, Roots::Innermost) => (weight, weight, None),
         };
-        let all = self.hidden.at_most[node.function].plus(self.totals[node.function]);
-        let room = above.weight.min(all.weight);
-        let more = own.weight.min(room.saturating_sub(node.weight()));
-        self.more[id] = AtMost {
-            weight: more,
-            // One bound that is known is enough, and nothing more is known.
-            unknown: own.unknown.and(above.unknown).filter(|_| more > 0),
+        let more = |hidden: u64, above: u64| {
+            let room = above
+                .min(total.saturating_add(hidden))
+                .saturating_sub(weight);
+            room.min(shown.saturating_add(hidden))
+        };
+        self.more[id] = More {
+            weight: more(hidden.weight, above),
+            can_be: more(can_be, above_can_be),
+            unknown: hidden.unknown.or(unknown_above),
         };
     }
 
@@ -136,7 +162,8 @@ impl Bounds<'_> {
             if sum.more < all.weight && sum.has_cut == self.is_cut[id] {
                 let more = &mut self.more[id];
                 more.weight = more.weight.max(all.weight);
-                more.unknown = more.unknown.or(all.unknown);
+                more.can_be = more.can_be.max(self.hidden.can_be[function]);
+                more.unknown = all.unknown.or(more.unknown);
             }
         }
     }

@@ -36,7 +36,12 @@ impl CaveatKind {
             }
             CutStack => format!("{n} sample{s} with a stack truncated at the frame limit"),
             BrokenStack => format!(
-                "{n} sample{s} where unwinding hit an address that is unmapped or follows no call"
+                "{n} sample{s} where frame pointers led nowhere: to no caller, or to an address that is \
+                 unmapped or follows no call"
+            ),
+            BrokenCopy => format!(
+                "{n} sample{s} where unwinding a copied stack hit an address that is unmapped or follows \
+                 no call"
             ),
             NoSwitchStack => format!("{n} off-CPU interval{s} without a stack"),
             UnsureSwitch => format!(
@@ -68,7 +73,8 @@ impl CaveatKind {
             }
             ShortCopy => format!("{n} sample{s} with a stack truncated at the end of its copy"),
             ShortTop => format!(
-                "{n} sample{s} with a stack truncated before the function that owns the frame pointer"
+                "{n} sample{s} with a stack truncated in code without frame pointers; the part copied was \
+                 too short"
             ),
             NoUnwindRules => {
                 format!("{n} sample{s} where unwinding stopped: no unwind information")

@@ -39,9 +39,11 @@ pub enum CaveatKind {
     WeightLimit,
     /// Samples whose stack reached the limit of frames, the recorder's or the reader's.
     CutStack,
-    /// Samples whose stack leads to an address that holds no code, or by a frame pointer to one that no
-    /// call returns to; it was cut there.
+    /// Samples whose stack leads by a frame pointer to an address that holds no code, or to one that no
+    /// call returns to, and was cut there; or whose stack ends in a function that something called.
     BrokenStack,
+    /// Samples whose stack was unwound from a copy to an address that holds no code; it was cut there.
+    BrokenCopy,
     /// Intervals off the processor that are counted without a stack: none was recorded.
     NoSwitchStack,
     /// Intervals off the processor that are not counted, as switches may have been lost within.
@@ -162,6 +164,7 @@ impl CaveatKind {
             WeightLimit => "weight-limit",
             CutStack => "cut-stack",
             BrokenStack => "broken-stack",
+            BrokenCopy => "broken-copy",
             NoSwitchStack => "no-switch-stack",
             UnsureSwitch => "unsure-switch",
             OffBefore => "off-before",

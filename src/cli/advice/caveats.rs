@@ -59,10 +59,6 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             "copy more of each stack: {}",
             sample(&format!("-g dwarf,{}", CopySize::MAX))
         ),
-        Kind::ShortTop => format!(
-            "code without frame pointers calls there: {}",
-            frame_pointers(situation)
-        ),
         Kind::OtherStack => format!(
             "build the C code of the Go program with frame pointers, which lead from stack to stack \
              (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\"), and record by them: {}",
@@ -76,10 +72,7 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
         Kind::NoUnwindRules => format!(
             "provide the binaries that ran ({files}), or build with -fasynchronous-unwind-tables"
         ),
-        Kind::BrokenStack | Kind::NoFramePointers => format!(
-            "if stacks were recorded by frame pointers, {}",
-            frame_pointers(situation)
-        ),
+        Kind::ShortTop | Kind::BrokenStack | Kind::NoFramePointers => frame_pointers(situation),
         Kind::MissingBinary => format!("name the directory with the files: {files}"),
         Kind::UncheckedBinary => "record again; link with -Wl,--build-id".to_owned(),
         Kind::ChangedBinary => match situation {
@@ -229,6 +222,16 @@ mod tests {
             let advice = advice(kind, &situation);
             assert_eq!(advice.as_deref(), Some(expected), "{situation:?}");
         }
+    }
+
+    #[test]
+    fn advice_on_broken_stacks_is_for_how_they_were_recorded() {
+        let of_pointers = advice(CaveatKind::BrokenStack, &view()).unwrap();
+        assert!(
+            of_pointers.starts_with("record with DWARF unwinding"),
+            "{of_pointers}"
+        );
+        assert_eq!(advice(CaveatKind::BrokenCopy, &view()), None);
     }
 
     #[test]

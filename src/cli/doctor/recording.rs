@@ -26,6 +26,7 @@ const STACKS: &[CaveatKind] = &[
     CaveatKind::SignalStack,
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
+    CaveatKind::BrokenCopy,
     CaveatKind::NotUnwound,
     CaveatKind::NoFramePointers,
 ];

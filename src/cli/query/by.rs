@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use clap::builder::{PossibleValue, TypedValueParser};
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 use proftool::input::{self, StaticCalls};
 use proftool::profile::{Profile, RowKind, RowLevel, Selection};
@@ -47,7 +47,7 @@ pub enum By {
     #[value(aliases = ["events"])]
     Event,
     /// A crate, a library, or a directory of the project. A sample counts for its innermost frame
-    /// outside of the kernel and of standard libraries. Only with flat.
+    /// outside of the kernel and of standard libraries.
     #[value(aliases = ["crates"])]
     Crate,
 }
@@ -181,6 +181,39 @@ impl Query {
             return Ok((profile, selection.unwrap_or_else(Selection::nothing)));
         }
         Ok(profile.by_rows(by.kind(), level, &selections))
+    }
+}
+
+/// Reads what a row is, and offers only those of a view; the view refuses others and says why.
+#[derive(Clone)]
+pub struct RowsOf(fn(By) -> bool);
+
+impl RowsOf {
+    /// The rows that the command of this name has, if it does not have all.
+    pub fn command(name: &str) -> Option<RowsOf> {
+        match name {
+            "graph" | "browse" => Some(RowsOf(|by| by != By::Crate && !by.is_outside_stacks())),
+            "tree" => Some(RowsOf(|by| by != By::Crate)),
+            _ => None,
+        }
+    }
+}
+
+impl TypedValueParser for RowsOf {
+    type Value = By;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<By, clap::Error> {
+        EnumValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let offered = By::value_variants().iter().filter(|by| (self.0)(**by));
+        Some(Box::new(offered.filter_map(By::to_possible_value)))
     }
 }
 

@@ -374,14 +374,11 @@ impl Case<'_, '_> {
                 return missing.map_or_else(|| self.several(graph, Vec::new()), Explanation::One);
             }
         }
-        // Whatever the owner called, it was on the stack.
-        let calls_next = graph.steps(owner, goal).any(|step| step.is_call);
-        match nodes.get(owner).filter(|_| owner == 0 && calls_next) {
-            None => self.several(graph, Vec::new()),
-            Some(node) => Explanation::One(vec![Missing {
-                function: node.function,
-                left_at: [].into(),
-            }]),
-        }
+        // Whatever the owner called, it was on the stack; what that made way for may have been, too.
+        let owners = nodes.get(owner).filter(|_| owner == 0).map(|node| Missing {
+            function: node.function,
+            left_at: [].into(),
+        });
+        self.several(graph, owners.into_iter().collect())
     }
 }

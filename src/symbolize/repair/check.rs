@@ -96,6 +96,8 @@ pub(super) struct Checks<'h> {
     places: FxHashMap<(FrameId, FrameId), usize>,
     /// Pairs of which the outer one is behind no call, and is on some stacks all the same.
     kept: FxHashSet<(FrameId, FrameId)>,
+    /// Functions in which stacks begin that call `main`.
+    callers_of_main: FxHashSet<FunctionStart>,
 }
 
 impl<'h> Checks<'h> {
@@ -117,6 +119,7 @@ impl<'h> Checks<'h> {
             verdicts: Vec::new(),
             places: FxHashMap::default(),
             kept: FxHashSet::default(),
+            callers_of_main: FxHashSet::default(),
         }
     }
 
@@ -129,7 +132,10 @@ impl<'h> Checks<'h> {
     pub(super) fn verdict(&mut self, outer: FrameId, inner: FrameId) -> &Verdict {
         let known = self.places.get(&(outer, inner)).copied();
         let place = known.unwrap_or_else(|| {
-            let verdict = self.find(outer, inner);
+            let verdict = match self.find(outer, inner) {
+                Verdict::Contradicted if self.is_left_for_a_handler(inner) => Verdict::Astray,
+                verdict => verdict,
+            };
             let place = self.verdicts.len();
             self.verdicts.push(verdict);
             self.places.insert((outer, inner), place);
@@ -151,6 +157,12 @@ impl<'h> Checks<'h> {
         }
         if !self.is_user_code(inner) {
             return Verdict::Outside;
+        }
+        // What a signal has interrupted is never in a chain of frame pointers, as it has not called.
+        if self.trace.frames[inner].caller_by == CallerBy::FramePointer
+            && self.is_interrupted(inner)
+        {
+            return Verdict::AMBIGUOUS;
         }
         let Some((next, at)) = self.place(inner) else {
             return Verdict::Unknown;
@@ -224,12 +236,8 @@ impl<'h> Checks<'h> {
         match found {
             Explanation::One(missing) => Verdict::Missing(missing),
             _ if is_next => Verdict::Verified,
-            // The frames between are those of what was interrupted. Rules lead to the innermost of these;
-            // frame pointers never do, as it has not called.
-            _ if self.is_interrupted(inner) => match self.trace.frames[inner].caller_by {
-                CallerBy::Rules => Verdict::Unknown,
-                CallerBy::FramePointer => Verdict::AMBIGUOUS,
-            },
+            // The frames between are those of what was interrupted. Rules lead to the innermost of these.
+            _ if self.is_interrupted(inner) => Verdict::Unknown,
             Explanation::Several { certain, possible } => Verdict::Ambiguous { certain, possible },
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
@@ -296,6 +304,13 @@ impl<'h> Checks<'h> {
             return !self.may_begin_a_stack(inner);
         }
         matches!(self.site(outer), Site::None) && !self.is_inserted_call(inner)
+    }
+
+    /// Whether a frame is of a function that replaces its return address by that of a handler of
+    /// exceptions, just before it returns: then it lies on the stack where its caller is expected.
+    fn is_left_for_a_handler(&mut self, frame: FrameId) -> bool {
+        let place = self.place(frame);
+        place.is_some_and(|(place, _)| self.code.returns_to_handlers(place))
     }
 
     /// Whether a frame is of a function that runtimes enter by changing the registers of what they

@@ -126,6 +126,12 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         candidates: FxHashMap::default(),
         marks: FxHashMap::default(),
     };
+    let broken = if trace.recording.copies_alone {
+        CaveatKind::BrokenCopy
+    } else {
+        CaveatKind::BrokenStack
+    };
+    checks.note_callers_of_main();
     let mut is_any_cut = false;
     let mut flaws: IdVec<AddressPathId, Flaws> = IdVec::new();
     let mut said: IdVec<AddressPathId, u8> = IdVec::new();
@@ -159,17 +165,18 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             .is_some_and(|outer| trace.paths[outer].caller.is_none() && flaw.recorded.is_some());
         let is_outermost = is_astray || is_first || outer.is_none();
         let is_start = is_outermost && checks.is_a_start(path.frame);
-        if is_astray || is_first {
+        let is_left = outer.is_none() && checks.lacks_callers(path.frame);
+        if is_astray || is_first || is_left {
             // Nothing is missing outside of where a program or a thread starts.
             let now = match flaw.recorded {
                 _ if is_start => None,
-                _ if is_astray => Some(CaveatKind::BrokenStack),
+                _ if is_astray || is_left => Some(broken),
                 Some(CaveatKind::NoUnwindRules) if checks.switches_stacks(path.frame) => {
                     Some(CaveatKind::OtherStack)
                 }
                 recorded => recorded,
             };
-            if is_astray || now != flaw.recorded {
+            if is_astray || is_left || now != flaw.recorded {
                 is_any_cut = true;
                 here = 0;
                 caller = now.and_then(|now| making.mark(trace, now));

@@ -2,7 +2,7 @@
 
 use crate::base::CodeAddress;
 use crate::scan;
-use crate::trace::{FrameAddress, FrameId};
+use crate::trace::{CallerBy, FrameAddress, FrameId};
 
 use super::Checks;
 
@@ -60,6 +60,45 @@ impl Checks<'_> {
             return false;
         };
         self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
+    }
+
+    /// Whether the caller of the function of an outermost frame is missing: a chain of frame pointers
+    /// has ended in a function without a frame of its own, or one that is only called directly.
+    pub(in crate::symbolize::repair) fn lacks_callers(&mut self, frame: FrameId) -> bool {
+        if !self.is_user_code(frame)
+            || self.trace.frames[frame].caller_by != CallerBy::FramePointer
+            || self.is_a_start(frame)
+        {
+            return false;
+        }
+        let Some((place, at)) = self.place(frame) else {
+            return false;
+        };
+        // Only start-up code calls main. Where that has no names, it is known by this call; other
+        // recorders may leave it out.
+        if self.code.main_around(place.image) == Some(place)
+            || self.callers_of_main.contains(&place)
+        {
+            return false;
+        }
+        // A thread's first function is called by one that keeps no frame, and whose address is taken.
+        let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
+        !has_called && self.frames.has_frame(place.image, at) == Some(false)
+            || !self.may_begin_a_stack(frame)
+    }
+
+    /// Notes where stacks begin with a function that calls `main`.
+    pub(in crate::symbolize::repair) fn note_callers_of_main(&mut self) {
+        for (_, path) in self.trace.paths.enumerate() {
+            let outer = path.caller.map(|outer| self.trace.paths[outer]);
+            let Some(outer) = outer.filter(|outer| outer.caller.is_none()) else {
+                continue;
+            };
+            let inner = self.place(path.frame).map(|(place, _)| place);
+            let main = inner.filter(|place| self.code.main_around(place.image) == Some(*place));
+            let caller = main.and_then(|_| self.place(outer.frame));
+            self.callers_of_main.extend(caller.map(|(place, _)| place));
+        }
     }
 
     /// Whether something has the address of the function of a frame, so that a stack may have been set

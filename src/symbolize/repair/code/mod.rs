@@ -166,6 +166,18 @@ impl<'h> CodeReader<'h> {
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
     }
 
+    /// Whether this function of the unwinder of C++ and Rust returns to a handler of exceptions.
+    pub(super) fn returns_to_handlers(&self, place: FunctionStart) -> bool {
+        const RETURNING: [&str; 4] = [
+            "_Unwind_RaiseException",
+            "_Unwind_Resume",
+            "_Unwind_Resume_or_Rethrow",
+            "_Unwind_ForcedUnwind",
+        ];
+        let name = self.name(place);
+        name.is_some_and(|name| RETURNING.contains(&name.as_str()))
+    }
+
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
     pub(super) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
