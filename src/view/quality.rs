@@ -57,7 +57,8 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         CaveatKind::BrokenCopy,
         CaveatKind::NoUnwindRules,
     ];
-    let not_rooted = quality.rooted < quality.stacks;
+    // Frame pointers lead through a stack that the frame limit cuts; its caveat has the remedy.
+    let not_rooted = quality.stacks.saturating_sub(quality.rooted) > count(CaveatKind::CutStack);
     let mut rooted = line(
         "rooted",
         quality.rooted,
@@ -217,3 +218,27 @@ fn calls(calls: &CheckedCalls) -> Option<String> {
 
 /// If fewer than one stack in this number is doubtful, the report gives no advice.
 const DOUBTFUL: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Quality;
+
+    #[test]
+    fn stacks_that_the_frame_limit_cuts_are_not_for_lack_of_frame_pointers() {
+        let mut profile = Profile {
+            quality: Some(Quality {
+                stacks: 100,
+                rooted: 60,
+                by_frame_pointers: true,
+                ..Quality::default()
+            }),
+            ..Profile::default()
+        };
+        assert_eq!(gaps(&profile), [StackGap::FramePointers]);
+        profile.caveats.add(CaveatKind::CutStack, 39);
+        assert_eq!(gaps(&profile), [StackGap::FramePointers]);
+        profile.caveats.add(CaveatKind::CutStack, 1);
+        assert!(gaps(&profile).is_empty());
+    }
+}

@@ -47,15 +47,11 @@ pub(super) fn weight(most: AtMost) -> Cell {
 pub(super) fn short_legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Block> {
     let cells: Vec<&Cell> = cells.into_iter().collect();
     let is_unknown = { cells.iter() }.any(|cell| matches!(cell, Cell::Limit { .. }));
-    let unknown = if is_unknown {
-        "; ?: unknown whether it can"
-    } else {
-        ""
-    };
+    let unknown = if is_unknown { "; ?: unsure" } else { "" };
     legend(RowKind::Function, cells).map(|_| Block::Legend {
         key: KEY,
         text: format!(
-            "at most: if every incomplete stack that may lack the function had it{unknown}."
+            "at most: if every incomplete stack that may lack a function had it{unknown}."
         ),
     })
 }

@@ -314,3 +314,20 @@ fn the_command_writes_the_same_picture_each_time_and_asks_for_nothing() {
     let refused = run(&["export", file, "--to", "folded", "--bottom-up"]);
     assert_eq!(refused.status.code(), Some(2));
 }
+
+/// What a search found stands 600 pixels before the end of the plot, in the line of the title.
+#[test]
+fn a_long_title_ends_before_the_controls() {
+    let mut profile = profile(&[(vec![0, 1], 3)]);
+    profile.about.command = Some("x".repeat(300));
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let subject = subject(&profile, &selection);
+    let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+    let drawn = draw(&subject, &tree, Direction::TopDown, 0);
+    let (_, rest) = drawn.split_once("<text class=\"title\"").unwrap();
+    let title = rest.split_once('>').unwrap().1.split_once('<').unwrap().0;
+    assert!(title.ends_with('…'), "{title}");
+    // Letters of the title are 15 pixels high, and 7.3 wide where they are 12 high.
+    let width = title.chars().count() as f64 * 7.3 * 15.0 / 12.0;
+    assert!(width <= 1180.0 - 600.0, "{width}");
+}

@@ -490,3 +490,30 @@ proptest! {
         }
     }
 }
+
+/// Rows of templates that begin alike can be told apart where the page has little room.
+#[test]
+fn long_names_have_short_labels_that_no_other_function_has() {
+    let stacks = "\
+main;void std::sort<a::Iterator<std::vector<int> > >(a::Iterator<std::vector<int> >) 5
+main;std::vector<int, std::allocator<int> >::push_back(int const&) 4
+main;std::vector<long, std::allocator<long> >::push_back(long const&) 3
+main;std::vector<long, std::allocator<long> >::reserve(unsigned long) 2
+";
+    let (directory, page) = page_of("html_short_labels", stacks);
+    let data = data(&page);
+    let names = data["functions"]["names"].as_array().unwrap();
+    let short = data["functions"]["short"].as_array().unwrap();
+    assert_eq!(short.len(), 4);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut shown: Vec<String> = names.iter().map(text).collect();
+    for it in short {
+        shown[it[0].as_u64().unwrap() as usize] = text(&it[1]);
+    }
+    // Both are in order of self weight.
+    let flat = json(&["flat", "--names", "short", "stacks.folded"], &directory);
+    let rows = flat["functions"].as_array().unwrap().iter();
+    let labels: Vec<String> = rows.map(|row| text(&row["label"])).collect();
+    assert_eq!(shown, labels);
+    assert_eq!(labels[1], "std::vector<int>::push_back");
+}

@@ -38,6 +38,7 @@ mod graph_laws;
 mod hostile;
 mod html;
 mod html_bound;
+mod html_browser;
 mod html_part;
 mod html_time;
 mod identity;

@@ -72,7 +72,7 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
         Kind::NoUnwindRules => format!(
             "provide the binaries that ran ({files}), or build with -fasynchronous-unwind-tables"
         ),
-        Kind::ShortTop | Kind::BrokenStack | Kind::NoFramePointers => frame_pointers(situation),
+        Kind::ShortTop | Kind::BrokenStack | Kind::NoFramePointers => frame_pointers().to_owned(),
         Kind::MissingBinary => format!("name the directory with the files: {files}"),
         Kind::UncheckedBinary => "record again; link with -Wl,--build-id".to_owned(),
         Kind::ChangedBinary => match situation {
@@ -152,16 +152,16 @@ fn lost(situation: &Situation) -> String {
     }
 }
 
-/// What is sampled per thread misses short threads; what is sampled per processor does not.
+/// What is sampled per thread misses short threads, as the kernel starts a new period with each; what is sampled
+/// per processor does not.
 fn missed_time(situation: &Situation) -> String {
     let whole = match situation {
         Situation::Top => "-a",
-        _ => "-a; then proftool report --comm NAME",
+        _ => "-a; then report --comm NAME",
     };
     format!(
-        "the kernel starts a new period with each thread, so threads that live shorter than the period \
-         have almost no samples: record the whole machine ({whole}) or a control group (--cgroup), or \
-         sample more often (-F 9973)"
+        "threads shorter than a period have almost no samples: record the whole machine \
+         ({whole}), a --cgroup, or more often (-F 9973)"
     )
 }
 

@@ -107,7 +107,7 @@ impl Advice for Situation {
 
     fn on_stacks(&self, gap: StackGap) -> Option<String> {
         match gap {
-            StackGap::FramePointers => Some(stacks::frame_pointers(self)),
+            StackGap::FramePointers => Some(stacks::frame_pointers().to_owned()),
             StackGap::Caveat(kind) => self.on(kind),
         }
     }

@@ -12,12 +12,10 @@ pub const NAME_GENERATED_CODE: &str = "have the runtime write a symbol map: node
     --perf-basic-prof --interpreted-frames-native-stack; java -XX:+UnlockDiagnosticVMOptions \
     -XX:+DumpPerfMapAtExit (17+, at its exit); python3 -X perf (3.12+)";
 
-/// Returns how to get complete stacks where they were recorded by frame pointers.
-pub fn frame_pointers(situation: &Situation) -> String {
-    let copies = situation.sample("-g dwarf");
-    format!(
-        "record with DWARF unwinding ({copies}), or build with frame pointers (proftool help stacks)"
-    )
+/// Returns how to get complete stacks where they were recorded by frame pointers. Several hints end with it, and a
+/// page says it once; it has the option alone, so that these hints take two lines of a terminal.
+pub fn frame_pointers() -> &'static str {
+    "record with DWARF unwinding (-g dwarf), or build with frame pointers (proftool help stacks)"
 }
 
 /// Returns how to get complete stacks of what a runtime compiles.

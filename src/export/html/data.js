@@ -2,11 +2,13 @@
 // The data of the page: reads the JSON document, unpacks columns of numbers, and writes numbers as the
 // command line does. Nothing here computes a weight.
 const page = JSON.parse(document.getElementById('data').textContent);
-const functions = page ? page.functions : { names: [], modules: [], module_names: [], module_labels: [], labels: [], symbols: [], quoted: [], in_quotes: [], cut_marks: [], shortened: [] };
-const labelOf = new Map(functions.labels), quotedOf = new Map(functions.quoted), symbolOf = new Map(functions.symbols), inQuotes = new Set(functions.in_quotes), cutMarks = new Set(functions.cut_marks), shortenedNames = new Set(functions.shortened);
+const functions = page ? page.functions : { names: [], modules: [], module_names: [], module_labels: [], labels: [], short: [], symbols: [], quoted: [], in_quotes: [], cut_marks: [], shortened: [] };
+const labelOf = new Map(functions.labels), shortOf = new Map(functions.short), quotedOf = new Map(functions.quoted), symbolOf = new Map(functions.symbols), inQuotes = new Set(functions.in_quotes), cutMarks = new Set(functions.cut_marks), shortenedNames = new Set(functions.shortened);
 
 /** What a function is shown as: no other function is shown so. */
 const label = id => labelOf.get(id) ?? functions.names[id];
+/** The same for where there is little room: the ends of long labels, which tell them apart, would be cut off. */
+const brief = id => shortOf.get(id) ?? label(id);
 /** The label as one word of a shell's command line. */
 const quoted = id => quotedOf.get(id) ?? (inQuotes.has(id) ? `'${label(id)}'` : label(id));
 const moduleLabels = new Map(functions.module_labels);

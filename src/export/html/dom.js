@@ -16,7 +16,7 @@ function element(tag, properties = {}, ...children) {
 
 /** A button that chooses a function. */
 function functionButton(id, text) {
-  const button = element('button', { type: 'button', className: 'link', textContent: text ?? label(id), title: `${label(id)}\n${moduleOf(id)}` });
+  const button = element('button', { type: 'button', className: 'link', textContent: text ?? brief(id), title: `${label(id)}\n${moduleOf(id)}` });
   button.addEventListener('click', () => choose(id));
   return button;
 }

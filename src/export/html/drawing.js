@@ -39,7 +39,7 @@ const shareText = (value, whole) => `${percent(Math.max(value, 0), whole)} %`;
 
 function drawNode(event, listing, made, [id, x, y], time) {
   const [width, height] = made.node, own = entryFigures(event, listing, 2 * id, time);
-  const cycle = listing.cycleOf.get(2 * id), name = label(id);
+  const cycle = listing.cycleOf.get(2 * id), name = label(id), short = brief(id);
   const figures = own ? `${shareText(own.total, own.whole)}  self ${shareText(own.self, own.whole)}` : 'no figures';
   const calls = own?.called ? `called ${own.called}` : '';
   const parts = own && own.whole ? [own.total, own.self].map(value => Math.max(0, Math.min(1, value / own.whole)) * (width - 2)) : [0, 0];
@@ -49,7 +49,7 @@ function drawNode(event, listing, made, [id, x, y], time) {
     shape('rect', { class: 'part', x: 1, y: 1, width: parts[0].toFixed(1), height: height - 2, rx: 3 }),
     shape('rect', { class: 'own', x: 1, y: height - 4, width: parts[1].toFixed(1), height: 3 }),
     shape('rect', { class: cutMarks.has(id) ? 'edge cut' : 'edge', width, height, rx: 4 }),
-    shape('text', { x: 7, y: 16, class: 'title' }, shortened(name, width - 14, '600 12px system-ui, sans-serif')),
+    shape('text', { x: 7, y: 16, class: 'title' }, shortened(short, width - 14, '600 12px system-ui, sans-serif')),
     shape('text', { x: 7, y: 31 }, figures));
   if (calls) clip.append(shape('text', { x: 7, y: 46 }, shortened(calls, width - 14, '11px system-ui, sans-serif')));
   const said = [`total ${figures}`, calls, cycle ? `member of cycle ${cycle}` : ''].filter(Boolean).join(', ');
@@ -65,12 +65,13 @@ function drawCycle(event, listing, [number, x, y, width, height, members], time)
   const own = entryFigures(event, listing, 2 * number + 1, time), all = listing.cycles[number]?.members.length ?? members;
   const shown = members < all ? `, ${members} of ${grouped(all)} members drawn` : `, ${all} members`;
   const figures = own ? `total ${own.total >= 0 ? shareText(own.total, own.whole) : 'not known'}, self ${shareText(own.self, own.whole)}${own.called ? `, called ${own.called}` : ''}` : '';
-  const group = shape('g', { class: 'cluster', transform: `translate(${x + MARGIN} ${y + MARGIN})` },
-    shape('title', {}, `cycle ${number} as a whole${shown}; ${figures}`),
-    shape('rect', { width, height, rx: 9 }),
+  const place = { class: 'cluster', transform: `translate(${x + MARGIN} ${y + MARGIN})` };
+  const box = shape('g', place, shape('title', {}, `cycle ${number} as a whole${shown}; ${figures}`), shape('rect', { width, height, rx: 9 }));
+  // Arrows that enter the cycle pass under its text.
+  const text = shape('g', place,
     shape('text', { x: 12, y: 17, class: 'title' }, shortened(`cycle ${number} as a whole${shown}`, width - 24, '600 12px system-ui, sans-serif')),
     shape('text', { x: 12, y: 32 }, shortened(figures, width - 24, '11px system-ui, sans-serif')));
-  return group;
+  return { box, text };
 }
 
 /** The course of an arc: every second piece is a vertical line, the others are curves. */
@@ -108,10 +109,12 @@ function drawGraph(event, listing, time) {
   drawing.arcs = made.calls.map(call => drawCall(event, listing, call, time));
   drawing.nodes = new Map(made.functions.map(function_ => [function_[0], drawNode(event, listing, made, function_, time)]));
   drawing.place = new Map(made.functions.map(([id, x, y]) => [id, [x, y]]));
+  const cycles = made.cycles.map(cycle => drawCycle(event, listing, cycle, time));
   const svg = shape('svg', { role: 'group', 'aria-label': 'Call graph, callers above callees', viewBox: `0 0 ${made.width + 2 * MARGIN} ${made.height + 2 * MARGIN}` },
-    ...made.cycles.map(cycle => drawCycle(event, listing, cycle, time)),
-    shape('g', {}, ...drawing.arcs.map(it => it.arc)), shape('g', {}, ...drawing.nodes.values()),
+    ...cycles.map(it => it.box), shape('g', {}, ...drawing.arcs.map(it => it.arc)), ...cycles.map(it => it.text), shape('g', {}, ...drawing.nodes.values()),
     shape('g', { 'aria-hidden': 'true' }, ...drawing.arcs.filter(it => it.place).map(it => it.place)));
+  // The frame loses its place while it is empty.
+  const place = [frame.scrollLeft, frame.scrollTop];
   frame.replaceChildren(svg);
   drawing.svg = svg;
   if (isNew) {
@@ -119,6 +122,7 @@ function drawGraph(event, listing, time) {
     drawing.at = drawing.nodes.has(state.chosen) ? state.chosen : made.functions[0]?.[0] ?? -1;
   }
   resizeDrawing(drawing.zoom);
+  if (!isNew) frame.scrollTo(...place);
   markNodes();
   // The heaviest function stands in the first layers.
   if (isNew && made.functions.length) showNode(made.functions[0][0], 'center');
@@ -143,7 +147,9 @@ function markNodes() {
     place?.classList.toggle('near', isNear);
     if (isNear) ends.forEach(id => near.add(id));
   }
+  const wanted = matcher();
   for (const [id, node] of drawing.nodes) {
+    node.classList.toggle('found', !!wanted?.(id));
     node.classList.toggle('chosen', id === state.chosen);
     node.classList.toggle('near', isShown && near.has(id));
     node.setAttribute('aria-pressed', id === state.chosen);

@@ -119,7 +119,7 @@ function drawFrame(pen, tree, i, x, y, w, look) {
   if (look.wanted && !isAll && !isFaint && w > 1) { pen.strokeStyle = look.isDark ? '#ff7bd5' : '#b0006d'; pen.lineWidth = 2; pen.strokeRect(x + 1, y + 2, Math.max(inner - 2, 1), FRAME - 4); pen.lineWidth = 1; }
   if (i === flame.chosen) { pen.strokeStyle = look.ink; pen.lineWidth = 2; pen.strokeRect(x + 1, y + 2, Math.max(inner - 2, 1), FRAME - 4); pen.lineWidth = 1; }
   if (w > 26) {
-    const text = isAll ? `all: ${weight(tree.width[0], flame.event)}` : (isStub ? '↩ ' : '') + (tree.marks[i] & INFERRED ? '≈' : '') + label(id);
+    const text = isAll ? `all: ${weight(tree.width[0], flame.event)}` : (isStub ? '↩ ' : '') + (tree.marks[i] & INFERRED ? '≈' : '') + brief(id);
     pen.fillStyle = look.ink;
     pen.fillText(fitted(pen, text, w - 8), x + 4, y + FRAME / 2 + 0.5);
   }
@@ -193,7 +193,11 @@ async function showFlame() {
   if (event !== current() || degree !== byId('degree').value || part?.key !== timePart()?.key) return;
   const isPart = tree !== whole;
   showCommand('tree', commandOf(event, `tree-${degree}`, isPart ? part : null));
-  if (flame.tree !== tree) Object.assign(flame, { tree, degree, event, zoom: 0, chosen: -1 });
+  if (flame.tree !== tree) {
+    Object.assign(flame, { tree, degree, event, zoom: 0, chosen: -1 });
+    // It was about a frame of the other tree, with its figures.
+    byId('flame-status').textContent = '';
+  }
   const left = tree.left ? ` ${grouped(tree.left)} lighter frames are left out of this page.` : '';
   const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ` The whole time is shown, not ${brushRange(event)} s: ${whyWhole(event)}.` : '';
   const frames = tree.width[0] ? `${grouped(tree.frames)} frames, ${tree.deepest} levels.` : 'No sample was taken in this part of time.';

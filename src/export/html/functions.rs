@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::base::{printable, shell_quoted};
+use crate::export::text;
 use crate::profile::{Function, FunctionId};
-use crate::view::Subject;
 use crate::view::flat::{Flat, Row};
 use crate::view::label::{self, Labels};
+use crate::view::{Names, Subject};
 
 /// All functions of a page, in order of first appearance; columns of the same length, except for what few
 /// functions have, which is pairs of a place and a value.
@@ -22,6 +23,8 @@ pub(super) struct Functions<'a> {
     module_labels: Vec<(usize, String)>,
     /// What a function is shown as, where that is not its name.
     labels: Vec<(usize, String)>,
+    /// Short labels, for where a long one would be cut off: no other function has them.
+    short: Vec<(usize, String)>,
     /// What stands in a command as its label between quotes.
     in_quotes: Vec<usize>,
     /// How it is given to a command, where that is neither its label nor that between quotes.
@@ -47,6 +50,7 @@ impl<'a> Functions<'a> {
             module_names: Vec::new(),
             module_labels: Vec::new(),
             labels: Vec::new(),
+            short: Vec::new(),
             in_quotes: Vec::new(),
             quoted: Vec::new(),
             symbols: Vec::new(),
@@ -62,6 +66,7 @@ impl<'a> Functions<'a> {
             }
         }
         let labels = Labels::new(subject, order.iter().copied());
+        let short = short_labels(subject, &order);
         let mut modules: HashMap<&str, usize> = HashMap::new();
         for (place, id) in order.into_iter().enumerate() {
             let name = subject.plain_name(id);
@@ -73,6 +78,9 @@ impl<'a> Functions<'a> {
                 table.in_quotes.push(place);
             } else if quoted != shown {
                 table.quoted.push((place, quoted));
+            }
+            if let Some(short) = short.get(&id).filter(|short| **short != shown) {
+                table.short.push((place, short.clone()));
             }
             if shown != name {
                 table.labels.push((place, shown.into_owned()));
@@ -113,6 +121,7 @@ impl<'a> Functions<'a> {
         }
         let is_whole = |place: usize| self.shortened.binary_search(&place).is_err();
         self.labels.retain(|it| is_whole(it.0));
+        self.short.retain(|it| is_whole(it.0));
         self.in_quotes.retain(|&place| is_whole(place));
         self.quoted.retain(|it| is_whole(it.0));
         self.symbols.retain(|it| is_whole(it.0));
@@ -139,6 +148,30 @@ impl<'a> Functions<'a> {
     pub fn place(&self, function: FunctionId) -> u64 {
         self.places.get(&function).copied().unwrap_or(0)
     }
+}
+
+/// The number of columns that the page has for a name at most, about.
+const COLUMNS: usize = 72;
+
+/// The labels that pages in the terminal have, if those of the subject are full names: as a column of this width
+/// has them, where no two functions are the same then.
+fn short_labels(subject: &Subject, functions: &[FunctionId]) -> HashMap<FunctionId, String> {
+    if subject.names != Names::Full {
+        return HashMap::new();
+    }
+    let names = Names::Short;
+    let labels = Labels::new(&Subject { names, ..*subject }, functions.iter().copied());
+    let label = |id: FunctionId| printable(labels.of(id)).into_owned();
+    let cut = |id: FunctionId| text::shortened(&printable(labels.of(id)), COLUMNS).into_owned();
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for &id in functions {
+        *count.entry(cut(id)).or_default() += 1;
+    }
+    let of = |&id: &FunctionId| {
+        let is_one = count.get(&cut(id)) == Some(&1);
+        (id, if is_one { cut(id) } else { label(id) })
+    };
+    functions.iter().map(of).collect()
 }
 
 /// A text as it is printed, with at most this number of bytes: the middle of a longer one is left out.

@@ -30,7 +30,7 @@ function lineName(listing, line) {
   if (code % 2) return element('span', { textContent: `<cycle ${(code - 1) / 2} as a whole>${index}` });
   const cycle = listing.cycleOf.get(code);
   const mark = listing.inferred[line] ? '≈' : '';
-  return element('span', {}, functionButton(code / 2, mark + label(code / 2)), `${cycle ? ` <cycle ${cycle}>` : ''}${index}`);
+  return element('span', {}, functionButton(code / 2, mark + brief(code / 2)), `${cycle ? ` <cycle ${cycle}>` : ''}${index}`);
 }
 
 function lineRow(event, listing, line, entry, figures, whole) {
@@ -74,7 +74,9 @@ function entryTable(event, listing, entry, { part, calls }, most = FEW) {
     const rows = shown.map(line => lineRow(event, listing, line, entry, figuresOf.get(line), part?.whole));
     const used = titles.map((_, i) => i === 1 || rows.some(row => row.cells[i] !== '' && row.cells[i] !== 'sampled'));
     const only = list => list.filter((_, i) => used[i]);
-    return table(only(titles), rows.map(row => ({ kind: row.kind, cells: only(row.cells) })));
+    const made = table(only(titles), rows.map(row => ({ kind: row.kind, cells: only(row.cells) })));
+    made.classList.toggle('indexed', used[0]);
+    return made;
   });
 }
 

@@ -7,7 +7,7 @@ function matcher() {
   if (!state.search) return null;
   const wanted = state.search.toLowerCase();
   return once(functions, `search-${wanted}`, () => {
-    const found = functions.names.map((name, id) => label(id).toLowerCase().includes(wanted) || moduleOf(id).toLowerCase().includes(wanted));
+    const found = functions.names.map((name, id) => label(id).toLowerCase().includes(wanted) || shortOf.get(id)?.toLowerCase().includes(wanted) || moduleOf(id).toLowerCase().includes(wanted));
     return id => found[id] ?? false;
   });
 }
@@ -15,8 +15,34 @@ function matcher() {
 const views = { overview: () => { drawTable(); return showTime(); }, flame: showFlame, callers: showCallers, graph: showGraph, source: showSource };
 let showTab = () => {};
 
+/** The functions that the search finds: how many have a weight, and the one with the most self weight. */
+function searchResult(wanted) {
+  const event = current(), { self, total } = figures(event);
+  let count = 0, first = -1;
+  event.flat.functions.forEach((id, place) => {
+    if (!wanted(id) || !(total[place] > 0 || self[place] > 0)) return;
+    count++;
+    if (first < 0 || self[place] > self[first] || self[place] === self[first] && total[place] > total[first]) first = place;
+  });
+  return { count, first: first < 0 ? -1 : event.flat.functions[first] };
+}
+
+/** Says what the search finds. It marks frames and boxes, and some views show a single function. */
+function noteSearch() {
+  const wanted = matcher(), note = byId('search-note');
+  note.textContent = '';
+  if (!wanted) return;
+  const { count } = searchResult(wanted), selects = count === 1 ? 'function matches; Enter selects it' : 'functions match; Enter selects the one with the most self weight';
+  note.textContent = count ? `${grouped(count)} ${selects}.` : `No function ${timePart() ? 'in the chosen time ' : ''}matches.`;
+}
+
 function refresh() {
+  const isBare = !current().flat.functions.length;
+  document.querySelector('main').classList.toggle('bare', isBare);
+  byId('no-samples').hidden = !isBare || state.view === 'overview';
+  if (isBare) return;
   noteTime();
+  noteSearch();
   Promise.resolve(views[state.view]?.()).catch(fail);
 }
 
@@ -28,7 +54,7 @@ function fail(error) {
 /** Chooses a function, and shows it in a view. */
 function choose(id, view, isQuiet) {
   state.chosen = id;
-  for (const heading of document.querySelectorAll('.of-function')) heading.textContent = label(id);
+  for (const heading of document.querySelectorAll('.of-function')) heading.textContent = label(id) ?? '';
   markChosen();
   if (view) showTab(view);
   else if (!isQuiet && ['callers', 'graph', 'source'].includes(state.view)) refresh();
@@ -69,6 +95,15 @@ function startKeys() {
   search.addEventListener('input', () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => { state.search = search.value.trim(); refresh(); }, 120);
+  });
+  search.addEventListener('keydown', event => {
+    if (event.key !== 'Enter') return;
+    clearTimeout(waiting);
+    state.search = search.value.trim();
+    refresh();
+    const wanted = matcher(), first = wanted ? searchResult(wanted).first : -1;
+    if (first >= 0) choose(first);
+    if (first >= 0 && state.view === 'graph') showNode(first, 'center');
   });
   document.addEventListener('keydown', event => {
     const isTyping = event.target.matches('input, select, textarea');

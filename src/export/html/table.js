@@ -36,7 +36,7 @@ function makeRow(event, place, self, total, whole, most) {
   const row = element('div', { role: 'row', className: 'row' },
     share, cell('number', percent(total, whole)), cell('number most', bound),
     cell('number', grouped(self)), cell('number', grouped(total)),
-    element('div', { role: 'cell', className: 'name' }, element('button', { type: 'button', className: 'link', textContent: mark + label(id), title: label(id), tabIndex: -1 })),
+    element('div', { role: 'cell', className: 'name' }, element('button', { type: 'button', className: 'link', textContent: mark + brief(id), title: label(id), tabIndex: -1 })),
     cell('module', moduleOf(id)));
   row.dataset.function = functions.names[id];
   row.dataset.module = moduleName(id);

@@ -41,6 +41,9 @@ const PLOT: u64 = WIDTH - 2 * MARGIN;
 const ROW: u64 = 17;
 /// The width of a character, of the widest of the usual fonts.
 const CHAR: f64 = 7.3;
+/// The columns of the title, in letters of 15 pixels instead of 12: it ends where the controls begin, which take
+/// 600 pixels of its line.
+const TITLE: usize = ((PLOT - 600) as f64 * 12.0 / 15.0 / CHAR) as usize;
 
 /// A call tree to be drawn.
 #[derive(Clone, Copy, Debug)]
@@ -127,9 +130,8 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
     for (number, line) in head.iter().enumerate() {
         let class = ["title", "head"][number.min(1)];
         let y = 12 + ROW * (number as u64 + 1);
-        // The title shares its line with the controls.
         let line = printable(line);
-        let line = cut(&line, [room / 2, room][number.min(1)]);
+        let line = cut(&line, [TITLE, room][number.min(1)]);
         line_of_text(out, class, MARGIN, y, &line)?;
     }
     let root = match picture.direction {

@@ -2,6 +2,7 @@
 
 use super::Report;
 use super::page::{hot_heading, in_code, what_is_counted};
+use crate::base::CaveatKind;
 use crate::view::basis::Total;
 use crate::view::page::{Block, Page};
 use crate::view::question::Question;
@@ -196,7 +197,15 @@ fn height(blocks: &[Block]) -> usize {
         | Block::Legend { text, .. }
         | Block::Restored(text) => lines(text),
         Block::Table(table) => table.rows.len() + 1,
-        Block::Caveat(caveat) => lines(&caveat.to_string()) + 1,
+        // What can be done about it is worded elsewhere: in one line about symbols, in two about most others.
+        Block::Caveat(caveat) => {
+            let hint = if caveat.kind == CaveatKind::NoSymbols {
+                1
+            } else {
+                2
+            };
+            lines(&caveat.to_string()) + hint
+        }
         Block::FewSamples(caveats) => {
             let lengths = caveats.iter().map(|it| it.to_string().chars().count() + 2);
             (30 + lengths.sum::<usize>()).div_ceil(WIDTH)

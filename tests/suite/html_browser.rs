@@ -1,0 +1,152 @@
+//! What a page does when somebody uses it: its scripts run in chromium, where that is installed.
+
+use std::path::Path;
+use std::process::Command;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::html::proftool;
+use super::support;
+use super::written::{CPU_CLOCK, Recording};
+
+/// Runs steps, which return an object, in a page of a file; `None`, and the test reports that it is skipped,
+/// where there is no chromium.
+fn used(directory: &Path, file: &str, steps: &str) -> Option<Value> {
+    let page = proftool(&["export", "--to", "html", file], directory);
+    let page = String::from_utf8(page).unwrap();
+    // The policy of the page allows no script but its own.
+    let (before, policy) = page
+        .split_once("<meta http-equiv=\"Content-Security-Policy\"")
+        .unwrap();
+    let after = policy.split_once('>').unwrap().1;
+    let driver = format!(
+        "<script>(async () => {{
+          const later = milliseconds => new Promise(done => setTimeout(done, milliseconds));
+          const tab = async name => {{ byId(`tab-view-${{name}}`).click(); await later(400); }};
+          const set = async (id, value, kind) => {{ byId(id).value = value; byId(id).dispatchEvent(new Event(kind)); await later(400); }};
+          const press = (id, key) => byId(id).dispatchEvent(new KeyboardEvent('keydown', {{ key, bubbles: true }}));
+          let found;
+          try {{ await later(300); found = await (async () => {{ {steps} }})(); }} catch (error) {{ found = {{ error: String(error) }}; }}
+          document.documentElement.replaceChildren(document.createElement('body'));
+          document.body.textContent = 'found:' + btoa(unescape(encodeURIComponent(JSON.stringify(found)))) + ':end';
+        }})();</script></body>"
+    );
+    let driven = format!("{before}{after}").replace("</body>", &driver);
+    std::fs::write(directory.join("driven.html"), driven).unwrap();
+    let profile = format!("--user-data-dir={}", directory.join("browser").display());
+    let address = format!("file://{}", directory.join("driven.html").display());
+    let said = support::ran(
+        Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+            .args(["--window-size=1280,900", "--virtual-time-budget=20000"])
+            .args([&profile, &address]),
+    )?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let (_, found) = said.split_once("found:").expect(&said);
+    let found = found.split_once(":end").unwrap().0;
+    let found = STANDARD.decode(found).unwrap();
+    let found: Value = serde_json::from_slice(&found).unwrap();
+    assert!(found.get("error").is_none(), "{found}");
+    Some(found)
+}
+
+const STACKS: &str = "main;parse;lex;parse;lex 40\nmain;parse;eval;parse 30\nmain;parse;lex 20\n";
+
+#[test]
+fn a_search_says_what_it_finds_and_enter_selects_it() {
+    let directory = support::directory("html_browser_search");
+    std::fs::write(directory.join("stacks.folded"), STACKS).unwrap();
+    let steps = "
+      await set('search', 'no such', 'input');
+      const nothing = byId('search-note').textContent;
+      await tab('graph');
+      await set('search', 'eva', 'input');
+      const one = byId('search-note').textContent;
+      const marked = [...document.querySelectorAll('.node.found')].map(node => node.getAttribute('aria-description'));
+      press('search', 'Enter');
+      await later(300);
+      return { nothing, one, marked, selected: document.querySelector('#view-graph .of-function').textContent };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    assert_eq!(found["nothing"], "No function matches.");
+    assert_eq!(found["one"], "1 function matches; Enter selects it.");
+    let marked = found["marked"].as_array().unwrap();
+    assert_eq!(marked.len(), 1, "{found}");
+    assert!(
+        marked[0]
+            .as_str()
+            .unwrap()
+            .starts_with("eval: total 33.33 %")
+    );
+    assert_eq!(found["selected"], "eval");
+}
+
+#[test]
+fn figures_of_a_frame_go_with_the_tree_that_has_them() {
+    let directory = support::directory("html_browser_flame");
+    std::fs::write(directory.join("stacks.folded"), STACKS).unwrap();
+    let steps = "
+      await tab('flame');
+      for (let i = 0; i < 4; i++) press('flame', 'ArrowDown');
+      const before = byId('flame-status').textContent;
+      await set('degree', 'full', 'change');
+      return { before, after: byId('flame-status').textContent };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    assert!(
+        found["before"].as_str().unwrap().contains("total "),
+        "{found}"
+    );
+    assert_eq!(found["after"], "");
+}
+
+#[test]
+fn a_drawing_keeps_its_place_when_the_time_changes() {
+    let case = support::cases("perf.data").into_iter().next().unwrap();
+    let directory = support::directory("html_browser_place");
+    std::fs::copy(case.join("perf.data"), directory.join("perf.data")).unwrap();
+    let steps = "
+      await tab('graph');
+      for (let i = 0; i < 12; i++) byId('drawing-larger').click();
+      byId('drawing').scrollTo(120, 90);
+      const place = () => [byId('drawing').scrollLeft, byId('drawing').scrollTop];
+      const before = place(), of = drawing.key;
+      await tab('overview');
+      await set('time-last', Number(byId('time-last').max) - 1, 'input');
+      await set('time-last', byId('time-last').value, 'change');
+      await tab('graph');
+      return { before, after: place(), is_drawn_anew: of !== drawing.key };";
+    let Some(found) = used(&directory, "perf.data", steps) else {
+        return;
+    };
+    assert_eq!(found["is_drawn_anew"], true);
+    assert_eq!(found["before"], serde_json::json!([120, 90]));
+    assert_eq!(found["after"], found["before"]);
+}
+
+#[test]
+fn a_page_without_samples_says_so_in_every_view() {
+    let directory = support::directory("html_browser_empty");
+    let recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    recording.write(&directory.join("perf.data"));
+    let steps = "
+      const shown = [];
+      for (const view of ['overview', 'flame', 'callers', 'graph', 'source']) {
+        await tab(view);
+        shown.push(document.querySelector('main').innerText.trim());
+      }
+      return { shown };";
+    let Some(found) = used(&directory, "perf.data", steps) else {
+        return;
+    };
+    let shown = found["shown"].as_array().unwrap();
+    let overview = shown[0].as_str().unwrap();
+    assert!(overview.contains("no samples were recorded"), "{overview}");
+    for view in &shown[1..] {
+        assert_eq!(view, "This event has no samples.");
+    }
+}
