@@ -70,7 +70,7 @@ impl Summary {
             calls.map(|n| n.try_into().unwrap_or(u64::MAX)).collect()
         };
         Summary {
-            depths: recursion::depths(profile, selection, &graph.cycles),
+            depths: recursion::depths_with(&graph.weights.total, profile, selection, &graph.cycles),
             estimate: if graph.cycles.members().is_empty() {
                 Estimate::default()
             } else {
@@ -119,7 +119,14 @@ impl Summary {
 
     /// The arcs between its members, the heaviest first.
     pub fn inside(&self, cycle: CycleId) -> Vec<ArcId> {
-        self.sorted(self.arcs_to(cycle).filter(|&id| self.is_inside(id)))
+        let graph = &self.graph.graph;
+        let members = self.graph.cycles.members()[cycle].iter();
+        // These are in order of id, which a stable sort keeps: of a million arcs few weights differ.
+        let arcs = members.flat_map(|&member| graph.callees(member));
+        let arcs = arcs.filter(|&id| !graph.arcs()[id].is_self() && self.is_inside(id));
+        let mut keys: Vec<(u64, ArcId)> = arcs.map(|id| (self.weight(id), id)).collect();
+        keys.sort_by_key(|&(weight, _)| Reverse(weight));
+        keys.into_iter().map(|(_, id)| id).collect()
     }
 
     /// The arcs to the members of a cycle from other functions, from outside and from inside, in order
@@ -159,15 +166,16 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
     // What is no call cannot be left out of a program.
     let is_call = |arc: &CallArc| counts(arc).filter(|_| !arc.is_gap());
     let mut breaking = IdVec::filled(Breaking::default(), cycles.members().len());
+    let places = breaking::places(cycles);
     for (place, &cycle) in summary.cycle_order.iter().enumerate() {
         let exact = if place < IN_EXACT {
             breaking::EXACT
         } else {
             QUICK
         };
-        let calls = breaking::lightest(graph, cycles, cycle, exact, is_call);
+        let calls = breaking::lightest_at(&places, graph, cycles, cycle, exact, is_call);
         breaking[cycle] = if calls.arcs.is_empty() {
-            breaking::lightest(graph, cycles, cycle, exact, counts)
+            breaking::lightest_at(&places, graph, cycles, cycle, exact, counts)
         } else {
             calls
         };

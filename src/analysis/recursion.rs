@@ -87,11 +87,21 @@ impl Depths {
 /// assert_eq!((fib.at_least.as_slice(), fib.exactly(2)), (&[9, 7, 5][..], 2));
 /// ```
 pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Depths {
-    let weights = PathWeights::of(profile, selection);
     let totals = super::inclusive::by_function(profile, selection).total;
+    depths_with(&totals, profile, selection, cycles)
+}
+
+/// The same, where the totals of functions are known already.
+pub(super) fn depths_with(
+    totals: &IdVec<FunctionId, u64>,
+    profile: &Profile,
+    selection: &Selection,
+    cycles: &Cycles,
+) -> Depths {
+    let weights = PathWeights::of(profile, selection);
     let mut functions: FxHashMap<FunctionId, Depth> = FxHashMap::default();
     let mut of_cycles = IdVec::filled(Depth::default(), cycles.members().len());
-    let mut depth = IdVec::filled(0usize, profile.functions.len());
+    let mut depth = IdVec::filled(0u32, profile.functions.len());
     let mut depth_in = IdVec::filled(0usize, cycles.members().len());
     Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
@@ -101,7 +111,7 @@ pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Dept
             // The first time is the function's total: most functions never come a second time.
             if depth[function] > 1 {
                 let of_function = functions.entry(function).or_default();
-                of_function.add(depth[function], weight);
+                of_function.add(depth[function] as usize, weight);
             }
             if let Some(cycle) = cycles.of()[function] {
                 depth_in[cycle] += 1;

@@ -42,8 +42,9 @@ pub struct DistinctTree<I, T> {
     rows: IdVec<I, T>,
     /// The first child of each row.
     first: IdVec<I, Option<I>>,
-    /// The roots, and all other children.
-    others: HashTable<I>,
+    /// The roots, and all other children, with a half of their hashes. A row need not be read to find
+    /// out that it is another one, nor to move its entry when the table grows.
+    others: HashTable<(u32, I)>,
     hasher: DefaultHashBuilder,
 }
 
@@ -66,18 +67,20 @@ impl<I: Id, T: TreeRow<I>> DistinctTree<I, T> {
 
     /// The id of a row that is not the first child of its parent.
     fn id_of_other(&mut self, row: T) -> I {
+        let hash = self.hasher.hash_one(&row);
+        let half = (hash ^ hash >> 32) as u32;
         let rows = &mut self.rows;
-        let hasher = &self.hasher;
-        let hash = |row: &T| hasher.hash_one(row);
-        let entry = self
-            .others
-            .entry(hash(&row), |&id| rows[id] == row, |&id| hash(&rows[id]));
+        let entry = self.others.entry(
+            spread(half),
+            |&(other, id)| other == half && rows[id] == row,
+            |&(other, _)| spread(other),
+        );
         match entry {
-            Entry::Occupied(entry) => *entry.get(),
+            Entry::Occupied(entry) => entry.get().1,
             Entry::Vacant(entry) => {
                 let id = rows.push(row);
                 self.first.push(None);
-                entry.insert(id);
+                entry.insert((half, id));
                 id
             }
         }
@@ -97,6 +100,11 @@ impl<I: Id, T: TreeRow<I>> DistinctTree<I, T> {
     pub fn into_rows(self) -> IdVec<I, T> {
         self.rows
     }
+}
+
+/// A hash of 64 bits of one of 32, as the table looks at the upper bits, too.
+fn spread(half: u32) -> u64 {
+    u64::from(half) << 32 | u64::from(half)
 }
 
 impl<I: Id, T> Default for DistinctTree<I, T> {

@@ -1,6 +1,7 @@
 //! Names that are stored once and referred to by id.
 
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -23,7 +24,10 @@ define_id! {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
-    names: IdVec<NameId, Box<str>>,
+    /// All names, one after the other: a name by itself would be one more place in memory to wait for.
+    text: String,
+    /// For each name where it ends in the text.
+    ends: IdVec<NameId, usize>,
     ids: HashTable<NameId>,
     hasher: DefaultHashBuilder,
 }
@@ -31,18 +35,19 @@ pub struct Interner {
 impl Interner {
     /// The id of `name`, which is added when it is new.
     pub fn intern(&mut self, name: &str) -> NameId {
-        let names = &mut self.names;
+        let (text, ends) = (&self.text, &self.ends);
         let hasher = &self.hasher;
         let hash = |name: &str| hasher.hash_one(name);
         let entry = self.ids.entry(
             hash(name),
-            |&id| *names[id] == *name,
-            |&id| hash(&names[id]),
+            |&id| text.as_bytes()[range(ends, id)] == *name.as_bytes(),
+            |&id| hash(&text[range(ends, id)]),
         );
         match entry {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
-                let id = names.push(name.into());
+                self.text.push_str(name);
+                let id = self.ends.push(self.text.len());
                 entry.insert(id);
                 id
             }
@@ -51,13 +56,19 @@ impl Interner {
 
     /// The names in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.names.iter().map(|name| &**name)
+        self.ends.ids().map(|id| &self[id])
     }
 }
 
 impl std::ops::Index<NameId> for Interner {
     type Output = str;
     fn index(&self, id: NameId) -> &str {
-        &self.names[id]
+        &self.text[range(&self.ends, id)]
     }
+}
+
+/// Where a name is in the text.
+fn range(ends: &IdVec<NameId, usize>, id: NameId) -> Range<usize> {
+    let before = id.index().checked_sub(1).map(NameId::new);
+    before.map_or(0, |before| ends[before])..ends[id]
 }

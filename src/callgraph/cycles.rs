@@ -2,8 +2,7 @@
 //!
 //! They are the strongly connected components with two members or more (Graham, Kessler and
 //! McKusick, "gprof: a call graph execution profiler", 1982, section 4); a function that only
-//! calls itself is none. The search is Kosaraju's in petgraph, which keeps its own stack: a chain of
-//! a million calls does not exhaust the thread's.
+//! calls itself is none.
 //!
 //! ```text
 //!   main ─▶ parse ─▶ expr ⇄ term ─▶ lex        groups, callees first: lex, {expr, term}, parse, main
@@ -12,9 +11,7 @@
 //! Drawn together, each cycle is one node of a graph without cycles: a *group* is a cycle or a
 //! function that is in none.
 
-use petgraph::algo::kosaraju_scc;
-use petgraph::graph::{DiGraph, NodeIndex};
-
+use super::components::Components;
 use super::{ArcId, CallArc, CallGraph};
 use crate::base::{IdVec, define_id};
 use crate::profile::FunctionId;
@@ -72,39 +69,24 @@ impl Cycles {
     /// assert_eq!(cycles.members().iter().collect::<Vec<_>>(), [&[even, odd]]);
     /// ```
     pub fn find(graph: &CallGraph, counts: impl Fn(&CallArc) -> bool) -> Cycles {
+        Cycles::find_over(graph, |_, arc| counts(arc))
+    }
+
+    /// The same, for a choice that looks arcs up by their ids.
+    pub(crate) fn find_over(graph: &CallGraph, counts: impl Fn(ArcId, &CallArc) -> bool) -> Cycles {
         let functions = graph.functions();
-        let mut digraph = DiGraph::<(), ()>::with_capacity(functions, graph.arcs().len());
-        for _ in 0..functions {
-            digraph.add_node(());
-        }
-        for arc in graph.arcs().iter().filter(|arc| counts(arc)) {
-            let [from, to] = [arc.from, arc.to].map(|id| NodeIndex::new(id.index()));
-            digraph.add_edge(from, to, ());
-        }
-        let components = kosaraju_scc(&digraph);
-        let id = |node: &NodeIndex| FunctionId::new(node.index());
-        let firsts: Vec<FunctionId> = components
-            .iter()
-            .filter_map(|nodes| nodes.first())
-            .map(id)
-            .collect();
-        let mut members: Vec<Vec<FunctionId>> = components
-            .into_iter()
-            .filter(|nodes| nodes.len() > 1)
-            .map(|nodes| {
-                let mut ids: Vec<FunctionId> = nodes.iter().map(id).collect();
-                ids.sort_unstable();
-                ids
-            })
-            .collect();
-        // The vector was made for all components, and most of them have one function.
-        members.shrink_to_fit();
-        members.sort_unstable();
-        let members: IdVec<CycleId, Vec<FunctionId>> = members.into();
+        let components = Components::of(graph, counts);
+        let mut members: IdVec<CycleId, Vec<FunctionId>> = IdVec::new();
+        let mut cycle_of: Vec<Option<CycleId>> = vec![None; components.sizes.len()];
         let mut of = IdVec::filled(None, functions);
-        for (cycle, members) in members.enumerate() {
-            for &member in members {
-                of[member] = Some(cycle);
+        for function in graph.function_ids() {
+            let component = components.of[function.index()] as usize;
+            let size = components.sizes[component] as usize;
+            if size > 1 {
+                let cycle = *cycle_of[component]
+                    .get_or_insert_with(|| members.push(Vec::with_capacity(size)));
+                members[cycle].push(function);
+                of[function] = Some(cycle);
             }
         }
         let mut cycles = Cycles {
@@ -113,7 +95,10 @@ impl Cycles {
             cut: Vec::new(),
             order: Vec::new(),
         };
-        cycles.order = firsts.into_iter().map(|id| cycles.group(id)).collect();
+        let firsts = components.firsts.iter();
+        cycles.order = firsts
+            .map(|&first| cycles.group(FunctionId::new(first as usize)))
+            .collect();
         cycles
     }
 

@@ -16,6 +16,7 @@
 //! [`Cycles`] are found in the graph, over the arcs that the caller chooses.
 
 mod calls;
+mod components;
 mod cycles;
 mod observed;
 mod ordered;

@@ -7,59 +7,61 @@
 use super::ordered::ordered_by;
 use super::{ArcId, CallArc};
 use crate::base::IdVec;
-use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
+use crate::profile::{Links, PathId, PathWeights, Profile, Selection, Step};
 
 /// The arcs on the stacks of the selected samples, in order of caller and callee. Linear in paths
 /// and functions.
 pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
     let weights = PathWeights::of(profile, selection);
-    let function = |path: PathId| profile.paths[path].function;
-    let caller = |path: PathId| profile.paths[path].caller.map(function);
-    let taken = profile
-        .paths
-        .ids()
-        .filter(|&id| weights.is_taken(id) && caller(id).is_some());
     let functions = profile.functions.len();
-    // The sort is stable: by callee first, then by caller, gives the order by both.
-    let by_callee = ordered_by(taken.collect(), functions, |id| function(id).index());
-    let calls = ordered_by(by_callee, functions, |id| {
-        caller(id).map_or(0, FunctionId::index)
+    // Caller and callee are in the rows that are sorted: to look them up by path in the order of callees
+    // would be to wait for memory for each.
+    let calls = profile.paths.enumerate().filter_map(|(id, path)| {
+        let from = profile.paths[path.caller?].function;
+        weights.is_taken(id).then_some((from, path.function, id))
     });
-
+    // The sort is stable: by callee first, then by caller, gives the order by both.
+    let calls = ordered_by(calls.collect(), functions, |(_, to, _)| to.index());
+    let calls = ordered_by(calls, functions, |(from, ..)| from.index());
+    let by_arc = || calls.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
     // By place among these arcs, to which others are still to come.
-    let is_same = |&a: &PathId, &b: &PathId| (caller(a), function(a)) == (caller(b), function(b));
-    let mut arcs: Vec<CallArc> = Vec::with_capacity(calls.chunk_by(is_same).count());
+    let mut arcs: Vec<CallArc> = Vec::with_capacity(by_arc().count());
     let mut arc_of: IdVec<PathId, Option<ArcId>> = IdVec::filled(None, profile.paths.len());
-    for path in calls {
-        if let Some(from) = caller(path) {
-            let pair = (from, function(path));
-            if arcs.last().is_none_or(|last| last.pair() != pair) {
-                arcs.push(CallArc::new(pair.0, pair.1));
-            }
-            arc_of[path] = Some(ArcId::new(arcs.len() - 1));
+    for paths in by_arc() {
+        let id = ArcId::new(arcs.len());
+        arcs.push(CallArc::new(paths[0].0, paths[0].1));
+        for &(.., path) in paths {
+            arc_of[path] = Some(id);
         }
     }
-    let mut depth: IdVec<ArcId, u32> = IdVec::filled(0, arcs.len());
+    drop(calls);
     let links = Links::new(profile, &weights);
+    let mut seen: IdVec<ArcId, Seen> = IdVec::filled(Seen::default(), arcs.len());
     links.walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             if let Some(id) = arc_of[path] {
-                if depth[id] == 0 {
-                    let arc = &mut arcs[id.index()];
-                    arc.weight += weights.total(path);
-                    arc.samples += weights.samples(path);
+                let seen = &mut seen[id];
+                if seen.depth == 0 {
+                    seen.weight += weights.total(path);
+                    seen.samples += weights.samples(path);
                 }
-                depth[id] += 1;
+                seen.depth += 1;
             }
         }
         Step::Leave(path) => {
             if let Some(id) = arc_of[path] {
-                depth[id] -= 1;
+                seen[id].depth -= 1;
             }
         }
     });
+    for (arc, seen) in arcs.iter_mut().zip(&seen) {
+        (arc.weight, arc.samples) = (seen.weight, seen.samples);
+    }
+    drop(seen);
+    let mut depth: IdVec<ArcId, u32> = IdVec::new();
     let mut shown_by = |is_such: &dyn Fn(PathId) -> bool, arcs: &[CallArc]| {
         let mut shown: Vec<u64> = vec![0; arcs.len()];
+        depth = IdVec::filled(0, arcs.len());
         links.walk(&profile.paths, |step| {
             let (Step::Enter(path) | Step::Leave(path)) = step;
             let Some(id) = arc_of[path].filter(|_| is_such(path)) else {
@@ -94,4 +96,13 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
         }
     }
     arcs
+}
+
+/// What the stacks that are walked along show of an arc: apart from the arc, which is several times as large.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    weight: u64,
+    samples: u64,
+    /// How often the arc is on the stack.
+    depth: u32,
 }

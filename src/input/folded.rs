@@ -45,11 +45,11 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use crate::base::{
-    CaveatKind, Event, FRAMES_MISSING, Sampling, Standing, Unit, WeightSum, is_mark, placeholder,
-    utf8,
+    CaveatKind, Event, FRAMES_MISSING, IdVec, Interner, NameId, Sampling, Standing, Unit,
+    WeightSum, is_mark, placeholder, utf8,
 };
 use crate::profile::{
-    Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
+    Builder, Function, FunctionId, FunctionKind, Module, ModuleId, PathId, Profile, Thread,
 };
 
 use self::line::{BadLine, MAX_LINE, parse, unescaped};
@@ -195,9 +195,13 @@ pub fn read_as(
 #[derive(Default)]
 struct Reader {
     builder: Builder,
-    /// The names of the functions.
-    names: Vec<String>,
-    functions: HashMap<String, FunctionId>,
+    names: Interner,
+    /// Of each name the function.
+    functions: IdVec<NameId, FunctionId>,
+    /// For each function the path of it alone, once it has been outermost.
+    roots: IdVec<FunctionId, Option<PathId>>,
+    /// The one that all functions are in, as the format states none.
+    module: Option<ModuleId>,
     nameless: HashMap<Nameless, FunctionId>,
     /// The last stack, and its frames. Neighbours in a file have most of their frames in common, and
     /// these need no look-up.
@@ -303,7 +307,8 @@ impl Reader {
             let path = match caller {
                 Some(caller) if across_gap => self.builder.path_across_gap(caller, function),
                 _ if inferred => self.builder.inferred_path(caller, function, false),
-                _ => self.builder.path(caller, function, false),
+                Some(_) => self.builder.path(caller, function, false),
+                None => self.root(function),
             };
             let is_nameless = named.is_none_or(|(named, _)| named != function) && !is_mark(name);
             self.frames.push(Frame {
@@ -318,6 +323,15 @@ impl Reader {
         self.last.push_str(stack);
         let last = self.frames.last().expect("a stack has at least one frame");
         (last.path, last.has_nameless)
+    }
+
+    /// The path of a function that is outermost. Among many stacks the tree's own look-up waits for memory.
+    fn root(&mut self, function: FunctionId) -> PathId {
+        while self.roots.len() <= function.index() {
+            self.roots.push(None);
+        }
+        let builder = &mut self.builder;
+        *self.roots[function].get_or_insert_with(|| builder.path(None, function, false))
     }
 
     /// The function without a name that stands outside of all that have one; `first` is the first of
@@ -343,7 +357,7 @@ impl Reader {
         if let Some(&function) = self.nameless.get(&key) {
             return function;
         }
-        let near = near.map_or("", |near| &self.names[near.index()]);
+        let near = near.map_or("", |near| self.builder.function_name(near));
         let (stands, standing) = match &key {
             Nameless::Below(_, stands) => (stands, Standing::Below(near, calls)),
             Nameless::Above(.., stands) => (stands, Standing::Above(near, calls)),
@@ -357,21 +371,24 @@ impl Reader {
     /// The function of this name, which may have escapes.
     fn function(&mut self, name: &str, kind: FunctionKind) -> FunctionId {
         let name = unescaped(name);
-        if let Some(&function) = self.functions.get(&*name) {
+        let id = self.names.intern(&name);
+        if let Some(&function) = self.functions.get(id) {
             return function;
         }
-        let function = self.add(name.clone().into_owned(), kind);
-        self.functions.insert(name.into_owned(), function);
+        let function = self.add(name.into_owned(), kind);
+        self.functions.push(function);
         function
     }
 
     fn add(&mut self, name: String, kind: FunctionKind) -> FunctionId {
-        let module = self.builder.module(Module {
-            name: String::new(),
-            path: String::new(),
+        let builder = &mut self.builder;
+        let module = *self.module.get_or_insert_with(|| {
+            builder.module(Module {
+                name: String::new(),
+                path: String::new(),
+            })
         });
-        self.names.push(name.clone());
-        self.builder.function(Function {
+        builder.function(Function {
             name,
             linkage_name: None,
             declared_at: None,

@@ -1,5 +1,7 @@
 //! The tree of call paths.
 
+use std::hash::{Hash, Hasher};
+
 use crate::base::{IdVec, TreeRow, define_id};
 
 use super::FunctionId;
@@ -15,7 +17,7 @@ define_id! {
 }
 
 /// A function as it was reached by one chain of calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPath {
     /// The path of the caller; `None` for an outermost frame.
     pub caller: Option<PathId>,
@@ -47,6 +49,26 @@ impl CallPath {
             may_lack_inlined: false,
             candidates: None,
         }
+    }
+}
+
+/// In two steps: field by field it is a tenth of the time to read a file.
+impl Hash for CallPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let number = |index: Option<usize>| index.map_or(0, |index| index as u64 + 1);
+        let caller = number(self.caller.map(PathId::index));
+        state.write_u64(caller << 32 | self.function.index() as u64);
+        let flags = [
+            self.inlined,
+            self.inferred,
+            self.across_gap,
+            self.may_lack_inlined,
+        ];
+        let flags = flags
+            .into_iter()
+            .fold(0, |all, flag| all << 1 | u64::from(flag));
+        let candidates = number(self.candidates.map(FunctionSetId::index));
+        state.write_u64(candidates << 32 | flags);
     }
 }
 

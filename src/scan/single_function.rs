@@ -3,8 +3,9 @@
 use super::file_tables::FileTables;
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Stretch, Target};
+use super::switch_tables::{MappedCode, SwitchJumps};
 use super::workers::Scan;
-use super::{split_functions, switch_tables, workers, x86};
+use super::{split_functions, workers, x86};
 use crate::base::Svma;
 use crate::binary::{FunctionSymbol, Machine};
 
@@ -233,16 +234,16 @@ impl<'t> Single<'t> {
                 (Resolved::UnknownJump, _) => {
                     // Only where a jump needs them: finding switch tables reads the piece again.
                     let tables = tables.get_or_insert_with(|| {
-                        let place = switch_tables::MappedCode {
+                        let place = MappedCode {
                             binary: self.tables.binary,
                             slots: self.tables.slots(),
                             machine,
                             bytes: code.bytes,
                             start: code.start,
                         };
-                        switch_tables::jumps(&place, &is_inside)
+                        SwitchJumps::of(place)
                     });
-                    (!tables.contains(&step.at)).then_some(Destination::Unknown)
+                    (!tables.has(step.at, &is_inside)).then_some(Destination::Unknown)
                 }
                 (
                     Resolved::Within | Resolved::Site(Kind::Back, _),

@@ -32,13 +32,32 @@ pub(super) struct MappedCode<'a> {
     pub(super) start: u64,
 }
 
-/// The addresses of the jumps that go through the table of a switch for certain. `is_inside` says
-/// whether an address lies in the function, behind its first byte.
-pub(super) fn jumps(place: &MappedCode, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
-    match place.machine {
-        Machine::X86_64 => x86(place, is_inside),
-        Machine::Aarch64 => aarch64(place),
-        Machine::X86 | Machine::Riscv64 | Machine::Riscv32 => FxHashSet::default(),
+/// The jumps of a piece of code that go through the table of a switch for certain.
+pub(super) struct SwitchJumps<'a> {
+    found: FxHashSet<u64>,
+    /// What is still to be read, on a machine whose registers have to be followed.
+    rest: Option<Rest<'a>>,
+}
+
+impl<'a> SwitchJumps<'a> {
+    /// Of this code, of which nothing is read yet.
+    pub(super) fn of(place: MappedCode<'a>) -> SwitchJumps<'a> {
+        let (found, rest) = match place.machine {
+            Machine::X86_64 => (FxHashSet::default(), Some(Rest::new(place))),
+            Machine::Aarch64 => (aarch64(&place), None),
+            Machine::X86 | Machine::Riscv64 | Machine::Riscv32 => (FxHashSet::default(), None),
+        };
+        SwitchJumps { found, rest }
+    }
+
+    /// Whether the jump at this address is one. `is_inside` says whether an address lies in the function,
+    /// behind its first byte; it is the same at all times.
+    pub(super) fn has(&mut self, at: u64, is_inside: &dyn Fn(u64) -> bool) -> bool {
+        // No further than the jump: most switches stand near the start of long functions.
+        if let Some(rest) = &mut self.rest {
+            rest.read_through(at, is_inside, &mut self.found);
+        }
+        self.found.contains(&at)
     }
 }
 
@@ -78,37 +97,60 @@ enum Value {
 /// The values of registers where code is read from its start to its end, whatever jumps there are:
 /// what is found is checked against the table.
 struct Registers<'a> {
-    place: &'a MappedCode<'a>,
+    place: MappedCode<'a>,
     values: [Value; 16],
     info: InstructionInfoFactory,
 }
 
-fn x86(place: &MappedCode, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
-    let mut decoder = Decoder::with_ip(64, place.bytes, place.start, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    let mut registers = Registers {
-        place,
-        values: [Value::Unknown; 16],
-        info: InstructionInfoFactory::new(),
-    };
-    let mut found = FxHashSet::default();
-    while decoder.can_decode() {
-        decoder.decode_out(&mut instruction);
-        if instruction.is_jmp_near_indirect() {
-            let value = match instruction.op0_kind() {
-                OpKind::Register => registers.of(instruction.op0_register()),
-                _ => registers
-                    .loaded(&instruction, 8)
-                    .map_or(Value::Unknown, Value::Pointer),
-            };
-            if registers.target(value).is_some_and(is_inside) {
-                found.insert(instruction.ip());
-            }
-            continue;
+/// Code of x86-64 behind what was read, and the values of registers there.
+struct Rest<'a> {
+    decoder: Decoder<'a>,
+    instruction: Instruction,
+    registers: Registers<'a>,
+}
+
+impl<'a> Rest<'a> {
+    fn new(place: MappedCode<'a>) -> Rest<'a> {
+        Rest {
+            decoder: Decoder::with_ip(64, place.bytes, place.start, DecoderOptions::NONE),
+            instruction: Instruction::default(),
+            registers: Registers {
+                place,
+                values: [Value::Unknown; 16],
+                info: InstructionInfoFactory::new(),
+            },
         }
-        registers.step(&instruction);
     }
-    found
+
+    /// Reads up to the instruction at this address, or behind it.
+    fn read_through(
+        &mut self,
+        at: u64,
+        is_inside: &dyn Fn(u64) -> bool,
+        found: &mut FxHashSet<u64>,
+    ) {
+        let Rest {
+            decoder,
+            instruction,
+            registers,
+        } = self;
+        while decoder.can_decode() && decoder.ip() <= at {
+            decoder.decode_out(instruction);
+            if instruction.is_jmp_near_indirect() {
+                let value = match instruction.op0_kind() {
+                    OpKind::Register => registers.of(instruction.op0_register()),
+                    _ => registers
+                        .loaded(instruction, 8)
+                        .map_or(Value::Unknown, Value::Pointer),
+                };
+                if registers.target(value).is_some_and(is_inside) {
+                    found.insert(instruction.ip());
+                }
+                continue;
+            }
+            registers.step(instruction);
+        }
+    }
 }
 
 impl Registers<'_> {
@@ -242,7 +284,9 @@ mod tests {
             bytes,
             start: 0x10,
         };
-        jumps(&place, &|_| true).len()
+        let end = place.start + bytes.len() as u64;
+        let mut jumps = SwitchJumps::of(place);
+        (0..end).filter(|&at| jumps.has(at, &|_| true)).count()
     }
 
     #[test]
@@ -257,5 +301,35 @@ mod tests {
         let by_distance = [0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff, 0xe0];
         assert_eq!(found(&by_distance), 0);
         assert_eq!(found(&[]), 0);
+    }
+
+    #[test]
+    fn jumps_may_be_asked_for_in_any_order() {
+        let binary = Binary::open(Path::new("/proc/self/exe")).unwrap();
+        let start = binary.functions()[0].start.0;
+        // lea table(%rip),%rdx; movslq (%rdx,%rax,4),%rax; add %rdx,%rax; jmp *%rax; jmp *%rcx, with the
+        // table at the start of some code: any bytes are a distance.
+        let mut bytes = vec![0x48, 0x8d, 0x15];
+        bytes.extend((-7i32).to_le_bytes());
+        bytes.extend([
+            0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff, 0xe0, 0xff, 0xe1,
+        ]);
+        let slots = binary.slots();
+        let jumps = || {
+            SwitchJumps::of(MappedCode {
+                binary: &binary,
+                slots: &slots,
+                machine: Machine::X86_64,
+                bytes: &bytes,
+                start,
+            })
+        };
+        let (first, second) = (start + 14, start + 16);
+        let has = |order: [u64; 2]| {
+            let mut jumps = jumps();
+            order.map(|at| jumps.has(at, &|_| true))
+        };
+        assert_eq!(has([first, second]), [true, false]);
+        assert_eq!(has([second, first]), [false, true]);
     }
 }

@@ -3,13 +3,12 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
-use rustc_hash::FxHashSet;
-
 use super::file_tables::FileTables;
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
-use super::{CodeFunctionId, aarch64, register_values, riscv, split_functions, switch_tables, x86};
+use super::switch_tables::{MappedCode, SwitchJumps};
+use super::{CodeFunctionId, aarch64, register_values, riscv, split_functions, x86};
 use crate::base::{Svma, parallel};
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
@@ -157,10 +156,10 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
                 Resolved::Astray => found.astray += 1,
                 Resolved::UnknownCall => undecided.calls += 1,
                 Resolved::UnknownJump => {
-                    let switches =
-                        switches.get_or_insert_with(|| jumps_of_switches(scan, lot, bytes));
+                    let switches = switches.get_or_insert_with(|| switch_jumps(scan, lot, bytes));
+                    let is_inside = |to| to != own.start && own.contains(&to);
                     undecided.jumps += 1;
-                    undecided.switches += u64::from(switches.contains(&step.at));
+                    undecided.switches += u64::from(switches.has(step.at, &is_inside));
                 }
             }
         });
@@ -174,16 +173,14 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
 }
 
 /// The jumps of a function that go through the table of a switch for certain.
-fn jumps_of_switches(scan: &Scan, lot: &Lot, bytes: &[u8]) -> FxHashSet<u64> {
-    let own = lot.symbol.start.0..lot.symbol.start.0.saturating_add(lot.symbol.size);
-    let place = switch_tables::MappedCode {
+fn switch_jumps<'a>(scan: &'a Scan, lot: &Lot, bytes: &'a [u8]) -> SwitchJumps<'a> {
+    SwitchJumps::of(MappedCode {
         binary: scan.tables.binary,
         slots: scan.tables.slots(),
         machine: scan.tables.code.machine,
         bytes,
         start: lot.start,
-    };
-    switch_tables::jumps(&place, &|to| to != own.start && own.contains(&to))
+    })
 }
 
 /// Tells what each instruction refers to. `steps` is for these. Returns the number of bytes that

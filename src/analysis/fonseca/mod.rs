@@ -112,13 +112,8 @@ fn estimate_within(
     flow: &Flow,
     rule: Rule,
 ) -> Estimate {
-    let flows = |arc: &CallArc| {
-        rule == Rule::Gprof2dot
-            || graph
-                .arc_between(arc.from, arc.to)
-                .is_some_and(|id| flow.arcs[id] > 0.0)
-    };
-    let cycles = Cycles::find(graph, flows);
+    let flows = |id: ArcId, _: &CallArc| rule == Rule::Gprof2dot || flow.arcs[id] > 0.0;
+    let cycles = Cycles::find_over(graph, flows);
     let mut model = Model::new(graph, &cycles, self_weights, flow, rule);
     let ids = cycles.members().ids();
     let mut entries: IdVec<CycleId, Entries> =

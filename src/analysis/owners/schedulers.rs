@@ -44,6 +44,41 @@ pub struct Scheduled {
 pub fn scheduled(summary: &Summary, owners: &Owners) -> IdVec<CycleId, Option<Scheduled>> {
     let cycles = &summary.cycles;
     let is_runtime = |id: FunctionId| RUNTIMES.contains(&&*owners.of(id).name);
+    let runtimes_of = |members: &[FunctionId]| {
+        let in_runtime = members.iter().filter(|&&id| is_runtime(id));
+        let mut runtimes: Vec<OwnerId> = in_runtime.map(|&id| owners.id_of(id)).collect();
+        runtimes.sort_unstable();
+        runtimes.dedup();
+        runtimes
+    };
+    let runtimes = cycles.members().iter().map(|members| runtimes_of(members));
+    let runtimes: Vec<Vec<OwnerId>> = runtimes.collect();
+    // Most programs have no runtime in a cycle; then there is nothing to leave out.
+    let left = runtimes
+        .iter()
+        .any(|runtimes| !runtimes.is_empty())
+        .then(|| without_runtimes(summary, &is_runtime));
+    let total = |id: FunctionId| summary.total(Entry::Function(id)).round() as u64;
+    let mut found = IdVec::default();
+    for (members, runtimes) in cycles.members().iter().zip(runtimes) {
+        let recurses = |left: &Cycles| members.iter().any(|&id| left.of()[id].is_some());
+        let is_scheduled = !runtimes.is_empty() && !left.as_ref().is_some_and(recurses);
+        found.push(is_scheduled.then(|| {
+            let mut own: Vec<FunctionId> = members
+                .iter()
+                .copied()
+                .filter(|&id| owners.is_own(id))
+                .collect();
+            own.sort_by_key(|&id| (Reverse(total(id)), id));
+            Scheduled { runtimes, own }
+        }));
+    }
+    found
+}
+
+/// The cycles that are left without the functions of runtimes.
+fn without_runtimes(summary: &Summary, is_runtime: &dyn Fn(FunctionId) -> bool) -> Cycles {
+    let cycles = &summary.cycles;
     let cut: FxHashSet<_> = (cycles.cut().iter())
         .map(|&id| summary.graph.arcs()[id].pair())
         .collect();
@@ -54,23 +89,5 @@ pub fn scheduled(summary: &Summary, owners: &Owners) -> IdVec<CycleId, Option<Sc
             && !is_runtime(arc.from)
             && !is_runtime(arc.to)
     };
-    let left = Cycles::find(&summary.graph, counts);
-    let total = |id: FunctionId| summary.total(Entry::Function(id)).round() as u64;
-    let mut found = IdVec::default();
-    for members in cycles.members().iter() {
-        let in_runtime = members.iter().filter(|&&id| is_runtime(id));
-        let mut runtimes: Vec<OwnerId> = in_runtime.map(|&id| owners.id_of(id)).collect();
-        runtimes.sort_unstable();
-        runtimes.dedup();
-        let recurses = members.iter().any(|&id| left.of()[id].is_some());
-        let mut own: Vec<FunctionId> = members
-            .iter()
-            .copied()
-            .filter(|&id| owners.is_own(id))
-            .collect();
-        own.sort_by_key(|&id| (Reverse(total(id)), id));
-        let is_scheduled = !runtimes.is_empty() && !recurses;
-        found.push(is_scheduled.then_some(Scheduled { runtimes, own }));
-    }
-    found
+    Cycles::find(&summary.graph, counts)
 }

@@ -19,18 +19,25 @@
 //!   1993, with weights for degrees). Then each member in turn moves to its best place, as long as
 //!   that helps and within a limit of steps.
 
+mod heuristic;
+mod sequence;
+
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
+use self::heuristic::{good_row, improved};
+use crate::base::{IdVec, define_id};
 use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
 /// The largest cycle for which the best answer is sure to be found, in members.
 pub const EXACT: usize = 16;
-/// How many neighbours and members may be passed while a row is improved.
-const WORK: usize = 1 << 27;
+
+define_id! {
+    /// A set of arcs.
+    SetId
+}
 
 /// Arcs that break a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +62,7 @@ fn sum(a: Cost, b: Cost) -> Cost {
 struct Inside {
     members: usize,
     /// Caller, callee, weight, id.
-    arcs: Vec<(usize, usize, u64, ArcId)>,
+    arcs: Vec<(u32, u32, u64, ArcId)>,
 }
 
 /// The lightest arcs, by `weight`, without which no members of the cycle reach each other both
@@ -69,16 +76,38 @@ pub fn lightest(
     exact: usize,
     weight: impl Fn(&CallArc) -> Option<u64>,
 ) -> Breaking {
+    lightest_at(&places(cycles), graph, cycles, cycle, exact, weight)
+}
+
+/// For each member its place in its cycle.
+pub(super) fn places(cycles: &Cycles) -> IdVec<FunctionId, u32> {
+    let mut places = IdVec::filled(0, cycles.of().len());
+    for members in cycles.members() {
+        for (place, &member) in (0..).zip(members) {
+            places[member] = place;
+        }
+    }
+    places
+}
+
+/// [`lightest`], with the [places] of all members.
+pub(super) fn lightest_at(
+    places: &IdVec<FunctionId, u32>,
+    graph: &CallGraph,
+    cycles: &Cycles,
+    cycle: CycleId,
+    exact: usize,
+    weight: impl Fn(&CallArc) -> Option<u64>,
+) -> Breaking {
     let members = &cycles.members()[cycle];
-    let place = |member: FunctionId| members.binary_search(&member).ok();
     let mut arcs = Vec::new();
     for id in members.iter().flat_map(|&member| graph.callees(member)) {
         let arc = &graph.arcs()[id];
         if !arc.is_self()
-            && let (Some(from), Some(to)) = (place(arc.from), place(arc.to))
+            && cycles.of()[arc.to] == Some(cycle)
             && let Some(weight) = weight(arc)
         {
-            arcs.push((from, to, weight, id));
+            arcs.push((places[arc.from], places[arc.to], weight, id));
         }
     }
     let inside = Inside {
@@ -89,18 +118,18 @@ pub fn lightest(
     let row = if is_best {
         best_row(&inside)
     } else {
-        improved(&inside, good_row(&inside))
+        improved(&inside, &good_row(&inside))
     };
     let mut position = vec![0; row.len()];
     for (at, &member) in row.iter().enumerate() {
-        position[member] = at;
+        position[member as usize] = at;
     }
     // Without the arcs that point backwards, the row is an order in which every call leads
     // forward, so nothing is left of the cycle.
     let mut back: Vec<(Reverse<u64>, ArcId)> = inside
         .arcs
         .iter()
-        .filter(|&&(from, to, ..)| position[from] > position[to])
+        .filter(|&&(from, to, ..)| position[from as usize] > position[to as usize])
         .map(|&(_, _, weight, id)| (Reverse(weight), id))
         .collect();
     back.sort_unstable();
@@ -138,8 +167,9 @@ pub fn passing(
     graph: &CallGraph,
     sets: &[&[ArcId]],
 ) -> Vec<u64> {
-    let mut set_of: FxHashMap<(FunctionId, FunctionId), usize> = FxHashMap::default();
+    let mut set_of: FxHashMap<(FunctionId, FunctionId), SetId> = FxHashMap::default();
     for (set, arcs) in sets.iter().enumerate() {
+        let set = SetId::new(set);
         let pairs = arcs.iter().map(|&arc| graph.arcs()[arc].pair());
         set_of.extend(pairs.map(|pair| (pair, set)));
     }
@@ -148,24 +178,27 @@ pub fn passing(
         return passing;
     }
     let weights = PathWeights::of(profile, selection);
-    let set = |id: PathId| {
-        let path = &profile.paths[id];
-        let caller = profile.paths[path.caller?].function;
-        set_of.get(&(caller, path.function)).copied()
-    };
+    // Looked up once for each path, and not when it is entered and left.
+    let sets_of_paths: IdVec<PathId, Option<SetId>> = (profile.paths.enumerate())
+        .map(|(_, path)| {
+            let caller = profile.paths[path.caller?].function;
+            set_of.get(&(caller, path.function)).copied()
+        })
+        .collect::<Vec<_>>()
+        .into();
     // How many frames of the stack that is walked along were called over an arc of each set.
-    let mut depth = vec![0u32; sets.len()];
+    let mut depth: IdVec<SetId, u32> = IdVec::filled(0, sets.len());
     Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(id) => {
-            if let Some(set) = set(id) {
+            if let Some(set) = sets_of_paths[id] {
                 if depth[set] == 0 {
-                    passing[set] += weights.total(id);
+                    passing[set.index()] += weights.total(id);
                 }
                 depth[set] += 1;
             }
         }
         Step::Leave(id) => {
-            if let Some(set) = set(id) {
+            if let Some(set) = sets_of_paths[id] {
                 depth[set] -= 1;
             }
         }
@@ -175,11 +208,11 @@ pub fn passing(
 
 /// The best row: for each set of members the least cost of a row of them, from what it costs to
 /// put each of them last.
-fn best_row(inside: &Inside) -> Vec<usize> {
+fn best_row(inside: &Inside) -> Vec<u32> {
     let members = inside.members;
     let mut callees: Vec<Vec<(usize, Cost)>> = vec![Vec::new(); members];
     for &(from, to, weight, _) in &inside.arcs {
-        callees[from].push((to, (u128::from(weight), 1)));
+        callees[from as usize].push((to as usize, (u128::from(weight), 1)));
     }
     let mut best: Vec<(Cost, usize)> = vec![((0, 0), 0); 1 << members];
     for set in 1..best.len() {
@@ -196,192 +229,11 @@ fn best_row(inside: &Inside) -> Vec<usize> {
     let mut set = best.len() - 1;
     while set != 0 {
         let last = best[set].1;
-        row.push(last);
+        row.push(last as u32);
         set &= !(1 << last);
     }
     row.reverse();
     row
-}
-
-/// The neighbours of each member, both ways: neighbour, whether it is a callee, and weight.
-fn neighbours(inside: &Inside) -> Vec<Vec<(usize, bool, u64)>> {
-    let mut neighbours = vec![Vec::new(); inside.members];
-    for &(from, to, weight, _) in &inside.arcs {
-        neighbours[from].push((to, true, weight));
-        neighbours[to].push((from, false, weight));
-    }
-    neighbours
-}
-
-/// A row by the rule of Eades, Lin and Smyth.
-fn good_row(inside: &Inside) -> Vec<usize> {
-    let neighbours = neighbours(inside);
-    let mut state: Vec<Ends> = vec![Ends::default(); inside.members];
-    for &(from, to, weight, _) in &inside.arcs {
-        state[from].add(true, weight);
-        state[to].add(false, weight);
-    }
-    // The largest key is next. A key that falls stays in the row until it is next, and is put back
-    // then: most change often before they are.
-    let mut waiting: BinaryHeap<(Key, Reverse<usize>)> = state
-        .iter()
-        .enumerate()
-        .map(|(member, ends)| (ends.key(), Reverse(member)))
-        .collect();
-    // The largest key with which each member waits; smaller ones are passed over.
-    let mut waits_with: Vec<Key> = state.iter().map(Ends::key).collect();
-    let mut placed = vec![false; inside.members];
-    let (mut front, mut back) = (Vec::new(), Vec::new());
-    while let Some((key, Reverse(member))) = waiting.pop() {
-        if placed[member] || key != waits_with[member] {
-            continue;
-        }
-        let now = state[member].key();
-        if key != now {
-            waits_with[member] = now;
-            waiting.push((now, Reverse(member)));
-            continue;
-        }
-        placed[member] = true;
-        match key {
-            Key::Sink => back.push(member),
-            Key::Source | Key::Surplus(_) => front.push(member),
-        }
-        for &(other, is_callee, weight) in &neighbours[member] {
-            if !placed[other] {
-                state[other].remove(!is_callee, weight);
-                let now = state[other].key();
-                if now > waits_with[other] {
-                    waits_with[other] = now;
-                    waiting.push((now, Reverse(other)));
-                }
-            }
-        }
-    }
-    front.extend(back.into_iter().rev());
-    front
-}
-
-/// What the arcs of a member that are still to be decided weigh and number.
-#[derive(Clone, Copy, Default)]
-struct Ends {
-    to: Cost,
-    from: Cost,
-}
-
-impl Ends {
-    fn add(&mut self, outwards: bool, weight: u64) {
-        let end = if outwards {
-            &mut self.to
-        } else {
-            &mut self.from
-        };
-        *end = sum(*end, (u128::from(weight), 1));
-    }
-
-    fn remove(&mut self, outwards: bool, weight: u64) {
-        let end = if outwards {
-            &mut self.to
-        } else {
-            &mut self.from
-        };
-        end.0 -= u128::from(weight);
-        end.1 -= 1;
-    }
-
-    fn key(&self) -> Key {
-        match (self.to.1, self.from.1) {
-            (0, _) => Key::Sink,
-            (_, 0) => Key::Source,
-            (to, from) => Key::Surplus((
-                self.to.0 as i128 - self.from.0 as i128,
-                to as i64 - from as i64,
-            )),
-        }
-    }
-}
-
-/// What member is next, and where it goes: sinks before sources before all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    Surplus((i128, i64)),
-    Source,
-    Sink,
-}
-
-/// The row with each member moved to where it is best, until none moves.
-fn improved(inside: &Inside, mut row: Vec<usize>) -> Vec<usize> {
-    let neighbours = neighbours(inside);
-    let mut position = vec![0; row.len()];
-    for (at, &member) in row.iter().enumerate() {
-        position[member] = at;
-    }
-    let mut work = 0usize;
-    loop {
-        let mut moved = false;
-        for member in 0..inside.members {
-            work += neighbours[member].len() + 1;
-            if work > WORK {
-                return row;
-            }
-            let at = position[member];
-            let to = best_place(&neighbours[member], &position, at);
-            if to == at {
-                continue;
-            }
-            moved = true;
-            let (first, last) = (at.min(to), at.max(to));
-            work += last - first;
-            let between = &mut row[first..=last];
-            if to > at {
-                between.rotate_left(1);
-            } else {
-                between.rotate_right(1);
-            }
-            for (place, &member) in (first..).zip(between.iter()) {
-                position[member] = place;
-            }
-        }
-        if !moved {
-            return row;
-        }
-    }
-}
-
-/// Where among its neighbours a member at `at` makes the arcs that lead backwards cheapest: `at`
-/// itself unless some place is better.
-fn best_place(neighbours: &[(usize, bool, u64)], position: &[usize], at: usize) -> usize {
-    let mut around: Vec<(usize, bool, u64)> = neighbours
-        .iter()
-        .map(|&(other, is_callee, weight)| (position[other], is_callee, weight))
-        .collect();
-    around.sort_unstable();
-    // What it costs to stand before a place, less what it costs at `at`. A callee that is passed
-    // on the way to the back leads backwards from then on; a caller no longer does.
-    let mut best = ((0i128, 0i64), at);
-    let (before, behind) = around.split_at(around.partition_point(|&(place, ..)| place < at));
-    let mut pass = |arcs: &[(usize, bool, u64)], forwards: bool, cost: &mut (i128, i64)| {
-        for &(_, is_callee, weight) in arcs {
-            let sign = if is_callee == forwards { 1 } else { -1 };
-            cost.0 += i128::from(sign) * i128::from(weight);
-            cost.1 += sign;
-        }
-        if let Some(&(place, ..)) = arcs.first()
-            && *cost < best.0
-        {
-            best = (*cost, place);
-        }
-    };
-    // A neighbour that calls and is called is passed with both arcs at once.
-    let mut cost = (0, 0);
-    for arcs in behind.chunk_by(|a, b| a.0 == b.0) {
-        pass(arcs, true, &mut cost);
-    }
-    cost = (0, 0);
-    for arcs in before.chunk_by(|a, b| a.0 == b.0).rev() {
-        pass(arcs, false, &mut cost);
-    }
-    best.1
 }
 
 #[cfg(test)]
@@ -405,14 +257,14 @@ mod tests {
         let arcs = pairs
             .into_iter()
             .enumerate()
-            .map(|(id, (from, to))| (from, to, next(100) as u64, ArcId::new(id)));
+            .map(|(id, (from, to))| (from as u32, to as u32, next(100) as u64, ArcId::new(id)));
         Inside {
             members,
             arcs: arcs.collect(),
         }
     }
 
-    fn cost(inside: &Inside, row: &[usize]) -> Cost {
+    fn cost(inside: &Inside, row: &[u32]) -> Cost {
         let at = |member| row.iter().position(|&other| other == member);
         let back = inside.arcs.iter().filter(|arc| at(arc.0) > at(arc.1));
         back.fold((0, 0), |all, arc| sum(all, (u128::from(arc.2), 1)))
@@ -427,11 +279,11 @@ mod tests {
             let inside = random(4 + round % 7, round % 23, &mut seed);
             let exact = cost(&inside, &best_row(&inside));
             let begun = good_row(&inside);
-            let row = improved(&inside, begun.clone());
+            let row = improved(&inside, &begun);
             let ours = cost(&inside, &row);
             let mut sorted = row.clone();
             sorted.sort_unstable();
-            assert!(sorted.into_iter().eq(0..inside.members));
+            assert!(sorted.into_iter().eq(0..inside.members as u32));
             assert!(exact <= ours && ours <= cost(&inside, &begun));
             best += exact.0;
             found += ours.0;
@@ -443,16 +295,16 @@ mod tests {
 
     #[test]
     fn a_large_cycle_with_one_light_arc_is_broken_there() {
-        let members = 50_000;
+        let members = 50_000u32;
         let arcs = (0..members).map(|m| {
             let weight = if m == 777 { 1 } else { 9 };
-            (m, (m + 1) % members, weight, ArcId::new(m))
+            (m, (m + 1) % members, weight, ArcId::new(m as usize))
         });
         let inside = Inside {
-            members,
+            members: members as usize,
             arcs: arcs.collect(),
         };
-        let row = improved(&inside, good_row(&inside));
-        assert_eq!((row[0], row[members - 1]), (778, 777));
+        let row = improved(&inside, &good_row(&inside));
+        assert_eq!((row[0], row[members as usize - 1]), (778, 777));
     }
 }
