@@ -15,7 +15,7 @@ const ROUNDS: usize = 16;
 /// The texts, each in the columns that there are for it: shortened, and where different names would look the same
 /// with the places in which they differ. Both names of a call are told apart from all others. A name that nothing else
 /// tells apart is longer than its room. What stands behind a name is no part of it.
-pub(super) fn fitted(texts: &[(&str, usize)]) -> Vec<String> {
+pub fn fitted(texts: &[(&str, usize)]) -> Vec<String> {
     let names: Vec<Vec<(&str, usize)>> = (texts.iter())
         .map(|&(text, room)| names_of(text, room).collect())
         .collect();

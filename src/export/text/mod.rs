@@ -17,6 +17,7 @@ use anstyle::{AnsiColor, Style};
 
 pub(in crate::export) use table::cell_text;
 
+pub use distinct::fitted;
 pub use shorten::{display_width, last_columns, shortened, shortened_call};
 
 use crate::base::printable;

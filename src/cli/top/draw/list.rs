@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proftool::base::{Unit, printable};
-use proftool::export::text::{display_width, shortened, shortened_call};
+use proftool::export::text::{display_width, fitted, shortened, shortened_call};
 use proftool::view::number;
 use proftool::view::table::{Cell, Column, Role};
 use ratatui::buffer::Buffer;
@@ -66,6 +66,12 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
             column += width + GAP;
         }
     }
+    let names: Vec<Vec<String>> = (listing.columns.iter().zip(&widths).enumerate())
+        .map(|(at, (title, &width))| match title.role {
+            Role::Name if width > 0 => texts(&visible, at, unit, width),
+            _ => Vec::new(),
+        })
+        .collect();
     for (at, line) in visible.iter().enumerate() {
         let row = body.y + 1 + cut(at);
         let is_chosen = cursor.top() + at == cursor.index();
@@ -73,12 +79,15 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
             heading(line, paint, buffer, body, row);
         } else {
             let mut place = usize::from(body.x);
-            for ((cell, title), &width) in line.cells.iter().zip(&listing.columns).zip(&widths) {
+            let columns = listing.columns.iter().zip(&widths).zip(&names);
+            for (cell, ((title, &width), names)) in line.cells.iter().zip(columns) {
                 if width == 0 {
                     continue;
                 }
-                let branch = line.branch.filter(|_| title.role == Role::Name);
-                let text = cell_text(cell, branch, unit, width);
+                let text = match names.get(at) {
+                    Some(name) => Cow::Borrowed(&**name),
+                    None => Cow::Owned(shortened(&format_cell(cell, unit), width).into_owned()),
+                };
                 let left = left_of(title.role, width, display_width(&text));
                 let mut style = style_of(cell, title.role, paint);
                 if line.look == Look::Chosen {
@@ -161,20 +170,36 @@ fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
     }
 }
 
-/// A cell as text in this width, after the lines of a tree.
-fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> String {
-    let guide = branch.map_or(String::new(), |branch| guide(&branch));
-    let guide = match cell {
-        Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide.within(width / 2),
-        _ => guide,
-    };
-    let text = match cell {
-        Cell::Branch { text, .. } | Cell::Faint { text, .. } => printable(text),
-        _ => format_cell(cell, unit),
-    };
-    let guide = shortened(&guide, width).into_owned();
-    let room = width.saturating_sub(display_width(&guide));
-    format!("{guide}{}", shortened_call(&text, room))
+/// The names of a column in this width, after the lines of a tree. Different ones stay different where they
+/// are shortened, as far as the width allows.
+fn texts(lines: &[&Line], column: usize, unit: &Unit, width: usize) -> Vec<String> {
+    let whole: Vec<(String, Cow<'_, str>)> = lines
+        .iter()
+        .map(|line| {
+            let cell = line.cells.get(column);
+            let cell = cell.filter(|_| line.look != Look::Heading);
+            let cell = cell.unwrap_or(&Cell::Nothing);
+            let (guide, text) = match cell {
+                Cell::Branch { guide, text } | Cell::Faint { guide, text } => {
+                    (guide.within(width / 2), printable(text))
+                }
+                _ => (
+                    line.branch.as_ref().map_or(String::new(), guide),
+                    format_cell(cell, unit),
+                ),
+            };
+            (shortened(&guide, width).into_owned(), text)
+        })
+        .collect();
+    let room = |guide: &str| width.saturating_sub(display_width(guide));
+    let names: Vec<(&str, usize)> = whole
+        .iter()
+        .map(|(guide, text)| (&**text, room(guide)))
+        .collect();
+    let names = fitted(&names);
+    (whole.iter().zip(names))
+        .map(|((guide, _), name)| format!("{guide}{}", shortened_call(&name, room(guide))))
+        .collect()
 }
 
 /// What stands before a name in the tree: steps to the side, and what can be done.
@@ -246,7 +271,32 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{Column, Role, Unit, display_width, shortened_call, widths};
+    use super::{Column, Line, Look, Role, Unit, display_width, shortened_call, texts, widths};
+
+    #[test]
+    fn different_names_stay_different_where_they_are_shortened() {
+        let of = |key: &str| {
+            format!("std::_Hashtable<{key}, std::allocator<int>>::_M_deallocate_buckets")
+        };
+        let names = [
+            of("std::pair<int, long>"),
+            of("std::pair<int, char>"),
+            "main".to_owned(),
+        ];
+        let lines = names.clone().map(|name| Line {
+            look: Look::Plain,
+            ..Line::heading(0, name)
+        });
+        let lines: Vec<&Line> = lines.iter().collect();
+        for width in 40..90 {
+            let shown = texts(&lines, 0, &Unit::Nanoseconds, width);
+            assert!(
+                shown.iter().all(|text| display_width(text) <= width),
+                "{shown:?}"
+            );
+            assert_ne!(shown[0], shown[1]);
+        }
+    }
 
     #[test]
     fn a_total_is_not_shown_without_what_it_is_at_most() {
