@@ -1,8 +1,8 @@
 //! Cycles: functions that all reach each other by calls.
 //!
 //! They are the strongly connected components with two members or more (Graham, Kessler and
-//! McKusick, "gprof: a call graph execution profiler", 1982, section 4); a function that only
-//! calls itself is none.
+//! McKusick, "gprof: a call graph execution profiler", 1982, section 4). A function that only
+//! calls itself forms no cycle.
 //!
 //! ```text
 //!   main ─▶ parse ─▶ expr ⇄ term ─▶ lex        groups, callees first: lex, {expr, term}, parse, main

@@ -354,6 +354,28 @@ fn the_report_shows_how_reliable_stacks_are() {
     assert!(text.contains("≈work"), "{text}");
 }
 
+/// Options by which all functions keep frames, except those that call nothing.
+const WITHOUT_LEAVES: [&str; 3] = [
+    "-O2",
+    "-fno-omit-frame-pointer",
+    "-momit-leaf-frame-pointer",
+];
+
+/// The stacks of a program of this text, which a compiler builds with these options; `None` where it cannot
+/// be built or recorded.
+fn stacks_of(
+    name: &str,
+    (compiler, text): (&str, &str),
+    options: &[&str],
+    unwinding: &str,
+) -> Option<BTreeMap<String, u64>> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("{name}-{}", std::process::id()));
+    compile_text(compiler, options, text, &program)?;
+    let data = program.with_extension("data");
+    Some(stacks(&recorded(unwinding, &program, data)?, &[]))
+}
+
 /// A library whose `either` is on every way to `leaf`, which keeps no frame.
 const DEFINED: &str = "\
 volatile unsigned long sink;
@@ -389,13 +411,8 @@ fn what_is_called_by_a_name_that_two_files_define_is_not_restored() {
     std::fs::create_dir_all(&folder).unwrap();
     let path = |name: &str| folder.join(name);
     let [first, second, program] = ["libfirst.so", "libsecond.so", "program"].map(path);
-    let kept = [
-        "-O2",
-        "-fno-omit-frame-pointer",
-        "-momit-leaf-frame-pointer",
-    ];
-    let shared = [&kept[..], &["-fPIC", "-shared", "-Wl,-Bsymbolic"]].concat();
-    let linked = [&kept[..], &[first.to_str().unwrap()]].concat();
+    let shared = [&WITHOUT_LEAVES[..], &["-fPIC", "-shared", "-Wl,-Bsymbolic"]].concat();
+    let linked = [&WITHOUT_LEAVES[..], &[first.to_str().unwrap()]].concat();
     let built = compile_text("gcc", &shared, DEFINED, &first)
         .and_then(|_| compile_text("gcc", &shared, DEFINED_AGAIN, &second))
         .and_then(|_| compile_text("gcc", &linked, CALLS_BY_NAME, &program));
@@ -466,26 +483,15 @@ int main(void) {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn what_may_have_made_way_behind_a_restored_function_is_a_gap() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("made-way-{}", std::process::id()));
-    let data = folder.join(format!("made-way-{}.data", std::process::id()));
-    let flags = [
-        "-O2",
-        "-fno-omit-frame-pointer",
-        "-momit-leaf-frame-pointer",
-    ];
-    if compile_text("gcc", &flags, MADE_WAY, &program).is_none() {
-        return;
-    }
-    let Some(data) = recorded("fp,0", &program, data) else {
+    let Some(stacks) = stacks_of("made-way", ("gcc", MADE_WAY), &WITHOUT_LEAVES, "fp,0") else {
         return;
     };
-    let stacks = stacks(&data, &[]);
     let whole = share(&stacks, "leaf", &["main;~either;[frames missing];leaf"]);
     assert!(whole > 0.98, "{whole}: {stacks:?}");
 }
 
-/// Signals interrupt `busy`, which `work` calls.
+/// Signals interrupt `busy`, which `work` calls. Their handler runs for longer than the time between two samples,
+/// so that each has some, and sets the timer anew, so that the program always goes on.
 const INTERRUPTED: &str = "\
 #include <signal.h>
 #include <sys/time.h>
@@ -493,15 +499,18 @@ const INTERRUPTED: &str = "\
 #define ALONE __attribute__((noinline)) static void
 volatile unsigned long sink;
 ALONE handle(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
-ALONE handler(int number) { handle(200000); sink += number; }
+ALONE again(void) {
+    struct itimerval once = {{0, 0}, {0, 1300}};
+    setitimer(ITIMER_REAL, &once, 0);
+}
+ALONE handler(int number) { handle(1000000); sink += number; again(); }
 ALONE busy(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink ^= i; }
 ALONE work(void) { busy(30000); sink++; }
 int main(void) {
     struct sigaction action = {0};
-    struct itimerval often = {{0, 1000}, {0, 1000}};
     action.sa_handler = handler;
     sigaction(SIGALRM, &action, 0);
-    setitimer(ITIMER_REAL, &often, 0);
+    again();
     while (clock() < CLOCKS_PER_SEC / 2) work();
     return 0;
 }
@@ -511,21 +520,10 @@ int main(void) {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn frames_are_missing_between_a_signal_and_the_frame_behind_what_it_interrupted() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("interrupted-{}", std::process::id()));
-    let data = folder.join(format!("interrupted-{}.data", std::process::id()));
-    let flags = [
-        "-O2",
-        "-fno-omit-frame-pointer",
-        "-momit-leaf-frame-pointer",
-    ];
-    if compile_text("gcc", &flags, INTERRUPTED, &program).is_none() {
-        return;
-    }
-    let Some(data) = recorded("fp,0", &program, data) else {
+    let Some(stacks) = stacks_of("interrupted", ("gcc", INTERRUPTED), &WITHOUT_LEAVES, "fp,0")
+    else {
         return;
     };
-    let stacks = stacks(&data, &[]);
     let through = |part: &str| -> u64 {
         let stacks = stacks.iter().filter(|(stack, _)| stack.contains(part));
         stacks.map(|(_, weight)| weight).sum()
@@ -557,21 +555,15 @@ int main(void) {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_stack_that_ends_in_what_others_call_is_incomplete() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for (kept, is_whole) in [
         ("-fomit-frame-pointer", false),
         ("-fno-omit-frame-pointer", true),
     ] {
-        let program = folder.join(format!("ends{kept}-{}", std::process::id()));
-        let data = folder.join(format!("ends{kept}-{}.data", std::process::id()));
         let flags = ["-O2", kept, "-pthread"];
-        if compile_text("gcc", &flags, NESTED, &program).is_none() {
-            return;
-        }
-        let Some(data) = recorded("fp,0", &program, data) else {
+        let name = format!("ends{kept}");
+        let Some(stacks) = stacks_of(&name, ("gcc", NESTED), &flags, "fp,0") else {
             return;
         };
-        let stacks = stacks(&data, &[]);
         let at_inner = stacks.iter().filter(|(stack, _)| stack.ends_with("inner"));
         let all: u64 = at_inner.clone().map(|(_, weight)| weight).sum();
         let broken = at_inner.filter(|(stack, _)| stack.starts_with("[broken stack]"));
@@ -602,16 +594,9 @@ int main() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn the_function_that_handles_an_exception_has_not_called_the_unwinder() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("throws-{}", std::process::id()));
-    let data = folder.join(format!("throws-{}.data", std::process::id()));
-    if compile_text("g++", &["-O2", "-g"], THROWS, &program).is_none() {
-        return;
-    }
-    let Some(data) = recorded("dwarf", &program, data) else {
+    let Some(stacks) = stacks_of("throws", ("g++", THROWS), &["-O2", "-g"], "dwarf") else {
         return;
     };
-    let stacks = stacks(&data, &[]);
     let raising = |stack: &str| stack.contains("_Unwind_RaiseException");
     let all: u64 = { stacks.iter() }
         .filter(|(stack, _)| raising(stack))

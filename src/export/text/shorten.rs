@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar;
 
-/// The fewest columns that a name keeps beside its marks and its place of declaration. With less room, marks are
-/// left out, and name and place are shortened as one text.
+/// The minimum width of a name next to its marks and its place of declaration. With less room, marks are left out,
+/// and name and place are shortened as one text.
 pub(super) const MIN_MARKED: usize = 6;
 /// What stands for marks where the name would have less with them.
 const MARKS_LEFT_OUT: &str = " (…)";

@@ -1,5 +1,6 @@
 //! The calls and jumps of single functions, across files.
 
+mod c_runtime;
 mod calls;
 mod kept_exits;
 
@@ -31,9 +32,6 @@ const LARGE: u64 = 32 << 20;
 const KEPT_CALLERS: &str = "callers";
 /// What is kept of how control leaves functions.
 const KEPT_EXITS: &str = "exits";
-
-/// What in the C library calls `main`, and nothing else but what ends a program.
-const STARTER: &str = "__libc_start_call_main";
 
 /// The largest number of parts of a function that are checked.
 const PARTS: usize = 8;
@@ -141,83 +139,10 @@ impl<'h> CodeReader<'h> {
         }))
     }
 
-    /// Whether this is the place in the C library that calls a program's `main`, by a pointer.
-    pub(super) fn starts_programs(&self, image: ImageId, at: u64) -> bool {
-        let name = self.name(FunctionStart { image, start: at });
-        name.is_some_and(|name| name == STARTER)
-    }
-
     /// The linkage name of the function that holds a place.
     pub(super) fn full_name(&self, place: FunctionStart) -> Option<Cow<'h, str>> {
         let binary = self.binary(place.image)?;
         binary.function_name(binary.function_at(Svma(place.start))?)
-    }
-
-    /// The same without a version or suffix.
-    fn name(&self, place: FunctionStart) -> Option<String> {
-        let name = self.full_name(place)?;
-        Some(name.split(['@', '.']).next().unwrap_or_default().to_owned())
-    }
-
-    /// Whether this is the function of the dynamic linker that finds what is called for the first
-    /// time.
-    pub(super) fn links_lazily(&self, place: FunctionStart) -> bool {
-        let name = self.name(place);
-        name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
-    }
-
-    /// Whether this function of the unwinder of C++ and Rust returns to a handler of exceptions.
-    pub(super) fn returns_to_handlers(&self, place: FunctionStart) -> bool {
-        const RETURNING: [&str; 4] = [
-            "_Unwind_RaiseException",
-            "_Unwind_Resume",
-            "_Unwind_Resume_or_Rethrow",
-            "_Unwind_ForcedUnwind",
-        ];
-        let name = self.name(place);
-        name.is_some_and(|name| RETURNING.contains(&name.as_str()))
-    }
-
-    /// Whether a program or a thread starts with this function of the C library, as far as frame
-    /// pointers can show.
-    pub(super) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
-        const TASKS: [&str; 6] = [
-            STARTER,
-            "__libc_start_main",
-            "_start",
-            "start_thread",
-            "__clone",
-            "__clone3",
-        ];
-        if let Some(&known) = self.starts.get(&place) {
-            return known;
-        }
-        let name = self.name(place);
-        let starts =
-            name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place);
-        self.starts.insert(place, starts);
-        starts
-    }
-
-    /// Whether the code at this stated address does nothing but return from a signal, by the system
-    /// call of that name. Debuggers know it in the same way.
-    pub(super) fn returns_from_signal(&self, image: ImageId, at: u64) -> bool {
-        const CODE: [&[u8]; 6] = [
-            // x86-64: mov $15,%rax or mov $15,%eax; syscall
-            &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
-            &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
-            // x86: mov $173,%eax; int $0x80, and the older pop %eax; mov $119,%eax; int $0x80
-            &[0xb8, 0xad, 0, 0, 0, 0xcd, 0x80],
-            &[0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80],
-            // AArch64: mov x8,#139; svc #0
-            &[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4],
-            // RISC-V: li a7,139; ecall
-            &[0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0],
-        ];
-        let bytes = self
-            .binary(image)
-            .and_then(|binary| binary.bytes_at(Svma(at)));
-        bytes.is_some_and(|bytes: [u8; 9]| CODE.iter().any(|code| bytes.starts_with(code)))
     }
 
     /// Returns the `main` of the program that code of this image runs in, if it is known: the image
