@@ -319,7 +319,7 @@ impl Flat {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks,
+            blocks: range::settled(blocks),
         }
     }
 }

@@ -11,6 +11,10 @@ use crate::profile::RowKind;
 /// The key of the column for people.
 pub(super) const KEY: &str = "total_max_percent";
 
+/// Narrower ranges are stated in one sentence, in hundredths of a percent of all weight. It is the share of samples
+/// from which on their caveats have notes of their own, too.
+const NARROW: u128 = 500;
+
 /// The column for the upper end of a range as a share, where people read it.
 pub(super) fn column() -> Column {
     Column::new(KEY, "at most %", Role::Bound)
@@ -87,6 +91,43 @@ pub(super) fn legend<'a>(
     })
 }
 
+/// States the ranges of a page in a sentence, in place of the column and its legend, where all of them are
+/// narrow: a column of nearly the same figures once more would hide the ones that matter.
+pub(super) fn settled(mut blocks: Vec<Block>) -> Vec<Block> {
+    let tables = blocks.iter().filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let widest = tables.flat_map(widths).max().unwrap_or(0);
+    let legend = { blocks.iter() }.position(|it| matches!(it, Block::Legend { key: KEY, .. }));
+    let Some(legend) = legend.filter(|_| widest < NARROW) else {
+        return blocks;
+    };
+    let points = format!("{}.{:02}", widest / 100, widest % 100);
+    let text = format!("Incomplete stacks may add up to {points} points to a total.");
+    blocks[legend] = Block::Line(text);
+    for block in &mut blocks {
+        if let Block::Table(table) = block {
+            *table = std::mem::take(table).without(&[KEY]);
+        }
+    }
+    blocks
+}
+
+/// How wide the ranges of a table are, in hundredths of a percent of all weight, rounded up. A total stands
+/// directly before what it is at most.
+fn widths(table: &Table) -> impl Iterator<Item = u128> {
+    let place = table.columns.iter().position(|column| column.key == KEY);
+    let rows = place.map(|place| table.rows.iter().map(move |row| &row[place - 1..=place]));
+    rows.into_iter().flatten().filter_map(|cells| match cells {
+        [
+            Cell::Share { part: total, .. },
+            Cell::Share { part, whole } | Cell::Limit { part, whole },
+        ] => Some((u128::from(part - total) * 10_000).div_ceil(u128::from(*whole))),
+        _ => None,
+    })
+}
+
 /// The cells of the column in a table that has it.
 pub(super) fn cells(table: &Table) -> impl Iterator<Item = &Cell> {
     let place = table.columns.iter().position(|column| column.key == KEY);
@@ -101,5 +142,51 @@ pub(super) fn if_filled(table: Table) -> Table {
         table
     } else {
         table.without(&[KEY])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, Cell, Column, KEY, Role, Table, column, settled};
+
+    /// A page with a total of 200 in 1000, which is at most `most`.
+    fn page(most: Cell) -> Vec<Block> {
+        let total = Column::new("total_percent", "total %", Role::Figure);
+        let mut table = Table::new(vec![total, column()]);
+        let share = |part| Cell::Share { part, whole: 1000 };
+        table.rows.push(vec![share(200), most]);
+        table.rows.push(vec![share(100), Cell::Nothing]);
+        let text = "at most: …".into();
+        vec![Block::Table(table), Block::Legend { key: KEY, text }]
+    }
+
+    #[test]
+    fn narrow_ranges_are_one_sentence() {
+        let most = |part| Cell::Limit { part, whole: 1000 };
+        let blocks = settled(page(most(249)));
+        let [Block::Table(table), Block::Line(text)] = &blocks[..] else {
+            panic!("{blocks:?}");
+        };
+        assert_eq!(table.columns.len(), 1);
+        assert_eq!(
+            text,
+            "Incomplete stacks may add up to 4.90 points to a total."
+        );
+        assert_eq!(settled(page(most(250))), page(most(250)));
+    }
+
+    #[test]
+    fn the_sentence_is_rounded_up() {
+        let part = 200 * 1000 + 1;
+        let mut blocks = page(Cell::Nothing);
+        if let Block::Table(table) = &mut blocks[0] {
+            let share = |part| Cell::Share {
+                part,
+                whole: 1_000_000,
+            };
+            table.rows[0] = vec![share(part - 1), share(part)];
+        }
+        let sentence = "Incomplete stacks may add up to 0.01 points to a total.".into();
+        assert_eq!(settled(blocks)[1], Block::Line(sentence));
     }
 }

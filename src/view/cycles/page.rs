@@ -61,7 +61,7 @@ impl CyclesView<'_> {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks,
+            blocks: range::settled(blocks),
         }
     }
 

@@ -44,7 +44,7 @@ impl Report {
         }
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks,
+            blocks: range::settled(blocks),
         }
     }
 

@@ -54,7 +54,7 @@ impl Report {
         let blocks = head.into_iter().chain(lists).chain(foot).collect();
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks,
+            blocks: range::settled(blocks),
         }
     }
 

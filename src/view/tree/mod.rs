@@ -331,7 +331,7 @@ impl Tree {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks,
+            blocks: range::settled(blocks),
         }
     }
 
