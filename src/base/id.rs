@@ -124,12 +124,16 @@ impl<I: Id, T> IdVec<I, T> {
     }
 
     /// The ids in order.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
+    pub fn ids(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + Clone + use<I, T> {
         (0..self.rows.len()).map(I::new)
     }
 
     /// Ids and rows in order.
-    pub fn enumerate(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
+    pub fn enumerate(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator + Clone {
         self.rows
             .iter()
             .enumerate()

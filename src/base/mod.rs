@@ -14,6 +14,7 @@ mod event;
 mod generated;
 mod id;
 mod interner;
+mod lists;
 mod marks;
 pub(crate) mod parallel;
 mod slice_sums;
@@ -30,6 +31,7 @@ pub use event::{Event, Sampling, Unit};
 pub use generated::GeneratedCode;
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
+pub use lists::Lists;
 pub use marks::{
     BLOCKED_BEFORE, BROKEN, FRAMES_MISSING, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM,
     Standing, TRUNCATED, UNKNOWN, is_mark, placeholder,

@@ -6,6 +6,7 @@
 //! caches: for a million arcs of 200,000 functions petgraph takes 0.19 s, and this 0.05 s.
 
 use super::{ArcId, CallArc, CallGraph};
+use crate::base::Lists;
 
 /// Which component each function is in.
 pub(super) struct Components {
@@ -27,16 +28,16 @@ impl Components {
             .map(|(_, arc)| (arc.from.index() as u32, arc.to.index() as u32))
             .collect();
         let functions = graph.functions();
-        let callers = Neighbours::new(functions, arcs.iter().map(|&(from, to)| (to, from)));
-        let finished = finish_order(&callers);
-        drop(callers);
-        let callees = Neighbours::new(functions, arcs.iter().copied());
+        let to_callers = arcs.iter().map(|&(from, to)| (to as usize, from));
+        let finished = finish_order(&Lists::new(functions, to_callers));
+        let to_callees = arcs.iter().map(|&(from, to)| (from as usize, to));
+        let callees = Lists::new(functions, to_callees);
         drop(arcs);
         Components::collect(&callees, &finished)
     }
 
     /// The second search: what is reached from the function that was finished last is its component.
-    fn collect(callees: &Neighbours, finished: &[u32]) -> Components {
+    fn collect(callees: &Lists<u32>, finished: &[u32]) -> Components {
         let mut components = Components {
             of: vec![u32::MAX; finished.len()],
             sizes: Vec::new(),
@@ -52,7 +53,7 @@ impl Components {
             components.of[first as usize] = number;
             waiting.push(first);
             while let Some(function) = waiting.pop() {
-                for &callee in callees.of(function) {
+                for &callee in callees.of(function as usize) {
                     let of = &mut components.of[callee as usize];
                     if *of == u32::MAX {
                         *of = number;
@@ -69,26 +70,25 @@ impl Components {
 }
 
 /// The functions in the order in which a search in depth leaves them.
-fn finish_order(neighbours: &Neighbours) -> Vec<u32> {
-    let functions = neighbours.starts.len() - 1;
+fn finish_order(neighbours: &Lists<u32>) -> Vec<u32> {
+    let functions = neighbours.len();
     let mut seen = vec![false; functions];
     let mut finished = Vec::with_capacity(functions);
-    // A function, and where in the list its next neighbours are.
+    // A function, and how many of its neighbours were passed.
     let mut path: Vec<(u32, u32)> = Vec::new();
     for root in 0..functions as u32 {
         if std::mem::replace(&mut seen[root as usize], true) {
             continue;
         }
-        path.push((root, neighbours.starts[root as usize]));
-        while let Some((function, next)) = path.last_mut() {
-            let end = neighbours.starts[*function as usize + 1];
-            let rest = &neighbours.list[*next as usize..end as usize];
+        path.push((root, 0));
+        while let Some((function, passed)) = path.last_mut() {
+            let rest = &neighbours.of(*function as usize)[*passed as usize..];
             match rest.iter().position(|&to| !seen[to as usize]) {
                 Some(at) => {
                     let to = rest[at];
-                    *next += at as u32 + 1;
+                    *passed += at as u32 + 1;
                     seen[to as usize] = true;
-                    path.push((to, neighbours.starts[to as usize]));
+                    path.push((to, 0));
                 }
                 None => {
                     finished.push(*function);
@@ -98,44 +98,6 @@ fn finish_order(neighbours: &Neighbours) -> Vec<u32> {
         }
     }
     finished
-}
-
-/// For each function the functions at the other ends of its arcs.
-struct Neighbours {
-    /// Where in the list those of each function begin; one more entry behind the last.
-    starts: Vec<u32>,
-    list: Vec<u32>,
-}
-
-impl Neighbours {
-    /// Of these pairs; neighbours of a function stay in their order.
-    fn new(
-        functions: usize,
-        pairs: impl ExactSizeIterator<Item = (u32, u32)> + Clone,
-    ) -> Neighbours {
-        // Each entry is first the number of neighbours of the function two before, then where the next
-        // one of the function before goes; at last that is where those of its own begin.
-        let mut starts = vec![0u32; functions + 2];
-        for (of, _) in pairs.clone() {
-            starts[of as usize + 2] += 1;
-        }
-        for at in 2..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut list = vec![0; pairs.len()];
-        for (of, to) in pairs {
-            let next = &mut starts[of as usize + 1];
-            list[*next as usize] = to;
-            *next += 1;
-        }
-        starts.truncate(functions + 1);
-        Neighbours { starts, list }
-    }
-
-    fn of(&self, function: u32) -> &[u32] {
-        let at = function as usize;
-        &self.list[self.starts[at] as usize..self.starts[at + 1] as usize]
-    }
 }
 
 #[cfg(test)]

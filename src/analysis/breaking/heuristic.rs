@@ -4,12 +4,13 @@ use std::collections::BinaryHeap;
 
 use super::Inside;
 use super::sequence::{Place, Sequence};
+use crate::base::Lists;
 
 /// How many neighbours and members may be passed while a row is improved.
 const WORK: usize = 1 << 27;
 
 /// A member at the other end of an arc.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Neighbour {
     weight: u64,
     member: u32,
@@ -17,49 +18,23 @@ struct Neighbour {
 }
 
 /// The neighbours of each member, both ways.
-struct Neighbours {
-    /// Where in the list those of each member begin; one more entry behind the last.
-    starts: Vec<u32>,
-    list: Vec<Neighbour>,
-}
-
-impl Neighbours {
-    fn of(inside: &Inside) -> Neighbours {
-        // Each entry is first the number of neighbours of the member two before, then where the next one of
-        // the member before goes; at last that is where its own begin.
-        let mut starts = vec![0u32; inside.members + 2];
-        for &(from, to, ..) in &inside.arcs {
-            starts[from as usize + 2] += 1;
-            starts[to as usize + 2] += 1;
-        }
-        for at in 2..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut list = vec![Neighbour::default(); 2 * inside.arcs.len()];
-        for &(from, to, weight, _) in &inside.arcs {
-            for (member, other, is_callee) in [(from, to, true), (to, from, false)] {
-                let next = &mut starts[member as usize + 1];
-                list[*next as usize] = Neighbour {
-                    weight,
-                    member: other,
-                    is_callee,
-                };
-                *next += 1;
-            }
-        }
-        starts.truncate(inside.members + 1);
-        Neighbours { starts, list }
-    }
-
-    fn of_member(&self, member: u32) -> &[Neighbour] {
-        let at = member as usize;
-        &self.list[self.starts[at] as usize..self.starts[at + 1] as usize]
-    }
+fn neighbours(inside: &Inside) -> Lists<Neighbour> {
+    let both_ways = inside.arcs.iter().flat_map(|&(from, to, weight, _)| {
+        [(from, to, true), (to, from, false)].map(|(of, member, is_callee)| {
+            let neighbour = Neighbour {
+                weight,
+                member,
+                is_callee,
+            };
+            (of as usize, neighbour)
+        })
+    });
+    Lists::new(inside.members, both_ways)
 }
 
 /// A row by the rule of Eades, Lin and Smyth.
 pub(super) fn good_row(inside: &Inside) -> Vec<u32> {
-    let neighbours = Neighbours::of(inside);
+    let neighbours = neighbours(inside);
     let scale = scale(inside);
     let mut members = vec![Member::default(); inside.members];
     for &(from, to, weight, _) in &inside.arcs {
@@ -91,7 +66,7 @@ pub(super) fn good_row(inside: &Inside) -> Vec<u32> {
         } else {
             front.push(number);
         }
-        for neighbour in neighbours.of_member(number) {
+        for neighbour in neighbours.of(number as usize) {
             let other = &mut members[neighbour.member as usize];
             if other.waits_with != Turn::PLACED {
                 other.remove(!neighbour.is_callee, neighbour.weight >> scale);
@@ -183,14 +158,14 @@ impl Turn {
 
 /// The row with each member moved to where it is best, until none moves.
 pub(super) fn improved(inside: &Inside, row: &[u32]) -> Vec<u32> {
-    let neighbours = Neighbours::of(inside);
+    let neighbours = neighbours(inside);
     let mut sequence = Sequence::new(row);
     let mut around = Vec::new();
     let mut work = 0usize;
     loop {
         let mut moved = false;
         for member in 0..inside.members as u32 {
-            let neighbours = neighbours.of_member(member);
+            let neighbours = neighbours.of(member as usize);
             work += neighbours.len() + 1;
             if work > WORK {
                 return sequence.row().collect();
