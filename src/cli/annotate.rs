@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use proftool::analysis::annotate::{self as analysis, Summary, Sums};
+use proftool::analysis::annotate::{Summary, Sums};
 use proftool::export::json;
 use proftool::input::{self, CodeError, MachineCode, SourceFiles, StaticCalls};
 use proftool::profile::{FunctionId, Listing, SourceText};
@@ -205,7 +205,7 @@ impl Looking<'_> {
     /// The figures of a function, and what is found of its code.
     pub fn found(&self, subject: &Subject, function: FunctionId) -> (Summary, Material) {
         let profile = subject.profile;
-        let addresses = analysis::addresses(profile, function).into_iter();
+        let addresses = self.sums.addresses(function).into_iter();
         let code = self.code.listing(function, addresses);
         let (code, mut no_code) = match code {
             Ok(code) => (Some(code), None),

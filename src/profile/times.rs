@@ -1,6 +1,6 @@
 //! When samples were taken, by slices of time.
 
-use crate::base::{SliceSum, SliceSums, SmallSum};
+use crate::base::{Lists, SliceSum, SliceSums, SmallSum};
 
 use super::{EventId, Filter, LineId, PathId, PlaceId, Profile, ThreadId, Weighing};
 
@@ -134,9 +134,11 @@ pub struct TimedRow {
 pub struct TimedRows<'a> {
     times: &'a Times,
     weighing: Weighing,
-    /// The places of its samples, in order of slice. Rows are made as they are asked for: copies of the
-    /// samples would take ten times the memory.
-    places: Vec<u32>,
+    /// The places of its samples, by slice. Rows are made as they are asked for: copies of the samples would
+    /// take ten times the memory.
+    places: Lists<u32>,
+    /// The number of slices up to the last with a row.
+    len: usize,
 }
 
 impl<'a> TimedRows<'a> {
@@ -147,7 +149,7 @@ impl<'a> TimedRows<'a> {
 
     /// The rows, in order of slice.
     pub fn rows(&self) -> impl Iterator<Item = TimedRow> + Clone {
-        self.rows_at(&self.places)
+        self.rows_at(self.places.of_all(0..self.len))
     }
 
     /// The rows of each bucket of `1 << shift` slices that has any, with the bucket's number.
@@ -155,21 +157,22 @@ impl<'a> TimedRows<'a> {
         &self,
         shift: u32,
     ) -> impl Iterator<Item = (u32, impl Iterator<Item = TimedRow> + Clone)> {
-        let times = self.times;
-        let bucket = move |place: u32| times.sum(place).slice >> shift;
-        let buckets = self.places.chunk_by(move |&a, &b| bucket(a) == bucket(b));
-        buckets.map(move |places| (bucket(places[0]), self.rows_at(places)))
+        let slices = move |bucket: usize| bucket << shift..self.len.min((bucket + 1) << shift);
+        let buckets = 0..self.len.div_ceil(1 << shift);
+        let buckets = buckets.map(move |bucket| (bucket, self.places.of_all(slices(bucket))));
+        buckets
+            .filter(|(_, places)| !places.is_empty())
+            .map(|(bucket, places)| (bucket as u32, self.rows_at(places)))
     }
 
     /// The number of slices up to the last with a row.
     pub fn len(&self) -> u32 {
-        let last = self.places.last();
-        last.map_or(0, |&place| self.times.sum(place).slice + 1)
+        self.len as u32
     }
 
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.len == 0
     }
 
     fn rows_at(&self, places: &[u32]) -> impl Iterator<Item = TimedRow> + Clone {
@@ -203,37 +206,17 @@ impl Profile {
             let stack = times.stack(it);
             stack.event == event && passes(stack.thread, stack.path)
         };
+        let slice = |it: &InSlice| times.sums.get(it.sum).slice as usize;
+        let slices = times.samples.iter().map(slice).max().map_or(0, |it| it + 1);
         let samples = (0..).zip(&times.samples);
         let samples = samples.filter(|(_, it)| is_wanted(it));
-        let samples = samples.map(|(place, it)| (place, times.sums.get(it.sum).slice));
+        let places = Lists::new(slices, samples.map(|(place, it)| (slice(it), place)));
+        let last = (0..slices).rposition(|slice| !places.of(slice).is_empty());
         Some(TimedRows {
             times,
             weighing: filter.weighing,
-            places: in_order_of_slice(samples),
+            places,
+            len: last.map_or(0, |it| it + 1),
         })
     }
-}
-
-/// Sorts places by slice, those of one slice as they come. There are few slices and many places: these are
-/// put where they belong at once.
-fn in_order_of_slice(places: impl Iterator<Item = (u32, u32)> + Clone) -> Vec<u32> {
-    let mut starts: Vec<usize> = Vec::new();
-    for (_, slice) in places.clone() {
-        let slice = slice as usize;
-        if slice >= starts.len() {
-            starts.resize(slice + 1, 0);
-        }
-        starts[slice] += 1;
-    }
-    let mut start = 0;
-    for count in &mut starts {
-        start += std::mem::replace(count, start);
-    }
-    let mut sorted = vec![0; start];
-    for (place, slice) in places {
-        let start = &mut starts[slice as usize];
-        sorted[*start] = place;
-        *start += 1;
-    }
-    sorted
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proftool::analysis::annotate::{self, LineWeights, Summary, Sums};
+use proftool::analysis::annotate::{LineWeights, Summary, Sums};
 use proftool::analysis::inclusive;
 use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, csv, json, text};
@@ -137,7 +137,9 @@ fn a_sample_at_a_call_counts_once_for_the_instruction_that_also_called() {
     // As it was sampled, these are two addresses.
     let addresses = of(&profile, 1, None).code.unwrap().addresses;
     assert_eq!(addresses.len(), 2);
-    assert_eq!(annotate::addresses(&profile, FunctionId::new(1)), [8, 11]);
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let sums = Sums::of(&profile, &selection);
+    assert_eq!(sums.addresses(FunctionId::new(1)), [8, 11]);
 }
 
 /// By line, or by instruction: self weight and total.

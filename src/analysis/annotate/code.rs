@@ -2,9 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::profile::{
-    AddressId, FunctionId, Listing, PlaceId, PlaceWeights, Places, Profile, Selection,
-};
+use super::{Placed, Sums};
+use crate::profile::{AddressId, FunctionId, Listing, PlaceId, Places, Profile, Selection};
 
 /// The weights of one address of a function's machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,43 +30,12 @@ pub struct CodeWeights {
     pub inlined_elsewhere: u64,
 }
 
-/// The stated addresses of a function's frames on all stacks, in order, each once.
-pub fn addresses(profile: &Profile, function: FunctionId) -> Vec<u64> {
-    let Some(places) = &profile.places else {
-        return Vec::new();
-    };
-    let frames = machine_frames(profile, places, function);
-    let mut addresses: Vec<u64> = frames
-        .map(|(_, address)| places.addresses()[address])
-        .collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses
-}
-
-/// The frames of the function's machine code, with their addresses.
-fn machine_frames(
+/// The function in whose machine code each row was taken; `None` for those without an address.
+pub(super) fn machine_functions(
     profile: &Profile,
     places: &Places,
-    function: FunctionId,
-) -> impl Iterator<Item = (PlaceId, AddressId)> {
-    places.tree().enumerate().filter_map(move |(id, place)| {
-        let path = &profile.paths[place.path];
-        let is_it = path.function == function && !path.inlined;
-        Some((id, place.address.filter(|_| is_it)?))
-    })
-}
-
-/// The weights of the function's machine code; `None` where no address of it is known. With a listing
-/// they are those of its instructions.
-pub(super) fn weights(
-    profile: &Profile,
-    places: &Places,
-    placed: &PlaceWeights,
     selection: &Selection,
-    function: FunctionId,
-    listing: Option<&Listing>,
-) -> Option<CodeWeights> {
+) -> Vec<Option<FunctionId>> {
     // The frame that has the address of a place and is no inlined call.
     let machine_frame = |mut id: PlaceId| {
         loop {
@@ -78,52 +46,97 @@ pub(super) fn weights(
             }
         }
     };
-    let function_of = |id: PlaceId| profile.paths[places.tree()[id].path].function;
-    // A sample may have a call on its stack and end at it, too: these are two addresses.
-    let instruction = |address: AddressId| {
-        let address = places.addresses()[address];
-        let found = listing.and_then(|listing| {
-            let place = listing.instruction_at(address)?;
-            Some(listing.instructions[place].address)
-        });
-        found.unwrap_or(address)
-    };
-    let below: Vec<(PlaceId, u64)> = machine_frames(profile, places, function)
-        .map(|(id, address)| (id, instruction(address)))
-        .collect();
-    let mut own: FxHashMap<u64, u64> = FxHashMap::default();
-    let mut inlined_elsewhere = 0;
-    for row in selection.rows() {
-        let Some(id) = row.place else { continue };
-        let Some(address) = places.tree()[id].address else {
-            continue;
-        };
-        if function_of(machine_frame(id)) == function {
-            *own.entry(instruction(address)).or_default() += row.weight;
-        } else if function_of(id) == function {
-            inlined_elsewhere += row.weight;
-        }
+    let has_address = |id: &PlaceId| places.tree()[*id].address.is_some();
+    let function = |id| profile.paths[places.tree()[machine_frame(id)].path].function;
+    let rows = selection.rows().iter();
+    rows.map(|row| row.place.filter(has_address).map(function))
+        .collect()
+}
+
+impl Sums<'_> {
+    /// The stated addresses of a function's frames on all stacks, in order, each once.
+    pub fn addresses(&self, function: FunctionId) -> Vec<u64> {
+        let placed = self.placed.iter();
+        let mut addresses: Vec<u64> = placed
+            .flat_map(|placed| {
+                let frames = self.machine_frames(placed, function);
+                frames.map(|(_, address)| placed.places.addresses()[address])
+            })
+            .collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
     }
-    if below.is_empty() && inlined_elsewhere == 0 {
-        return None;
-    }
-    let all = below.iter().map(|&(place, _)| (place, ()));
-    let total = placed.totals(all, std::iter::empty());
-    let totals = placed.totals(below.iter().copied(), std::iter::empty());
-    let mut addresses: Vec<AddressWeights> = totals
-        .into_iter()
-        .map(|(address, total)| AddressWeights {
-            address,
-            self_weight: own.get(&address).copied().unwrap_or(0),
-            total,
+
+    /// The frames of the function's machine code, with their addresses.
+    fn machine_frames(
+        &self,
+        placed: &Placed<'_>,
+        function: FunctionId,
+    ) -> impl Iterator<Item = (PlaceId, AddressId)> {
+        placed.of_function(function).filter_map(|id| {
+            let place = &placed.places.tree()[id];
+            let is_inlined = self.profile.paths[place.path].inlined;
+            Some((id, place.address.filter(|_| !is_inlined)?))
         })
-        .filter(|weights| weights.total > 0)
-        .collect();
-    addresses.sort_unstable_by_key(|weights| weights.address);
-    Some(CodeWeights {
-        self_weight: addresses.iter().map(|weights| weights.self_weight).sum(),
-        addresses,
-        total: total.get(&()).copied().unwrap_or(0),
-        inlined_elsewhere,
-    })
+    }
+
+    /// The weights of the function's machine code; `None` where no address of it is known. With a listing
+    /// they are those of its instructions.
+    pub(super) fn code(
+        &self,
+        placed: &Placed<'_>,
+        function: FunctionId,
+        listing: Option<&Listing>,
+    ) -> Option<CodeWeights> {
+        let places = placed.places;
+        // A sample may have a call on its stack and end at it, too: these are two addresses.
+        let instruction = |address: AddressId| {
+            let address = places.addresses()[address];
+            let found = listing.and_then(|listing| {
+                let place = listing.instruction_at(address)?;
+                Some(listing.instructions[place].address)
+            });
+            found.unwrap_or(address)
+        };
+        let below: Vec<(PlaceId, u64)> = (self.machine_frames(placed, function))
+            .map(|(id, address)| (id, instruction(address)))
+            .collect();
+        let mut own: FxHashMap<u64, u64> = FxHashMap::default();
+        for row in placed.rows_within(self.selection, function) {
+            let place = row.place.map(|id| &places.tree()[id]);
+            if let Some(address) = place.and_then(|place| place.address) {
+                *own.entry(instruction(address)).or_default() += row.weight;
+            }
+        }
+        let elsewhere = self.rows_of(function).filter(|(row, _)| {
+            let machine = placed.machine[*row];
+            machine.is_some_and(|machine| machine != function)
+        });
+        let inlined_elsewhere = elsewhere.map(|(_, row)| row.weight).sum();
+        if below.is_empty() && inlined_elsewhere == 0 {
+            return None;
+        }
+        let all = below.iter().map(|&(place, _)| (place, ()));
+        let total = placed.weights.totals(all, std::iter::empty());
+        let totals = placed
+            .weights
+            .totals(below.iter().copied(), std::iter::empty());
+        let mut addresses: Vec<AddressWeights> = totals
+            .into_iter()
+            .map(|(address, total)| AddressWeights {
+                address,
+                self_weight: own.get(&address).copied().unwrap_or(0),
+                total,
+            })
+            .filter(|weights| weights.total > 0)
+            .collect();
+        addresses.sort_unstable_by_key(|weights| weights.address);
+        Some(CodeWeights {
+            self_weight: addresses.iter().map(|weights| weights.self_weight).sum(),
+            addresses,
+            total: total.get(&()).copied().unwrap_or(0),
+            inlined_elsewhere,
+        })
+    }
 }

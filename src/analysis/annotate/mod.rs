@@ -14,11 +14,12 @@ mod code;
 
 use rustc_hash::FxHashMap;
 
-pub use self::code::{AddressWeights, CodeWeights, addresses};
+pub use self::code::{AddressWeights, CodeWeights};
 
 use super::inclusive::{self, FunctionWeights};
+use crate::base::Lists;
 use crate::profile::{
-    FunctionId, LineId, Listing, PlaceId, PlaceWeights, Places, Profile, Selection,
+    FunctionId, LineId, Listing, PlaceId, PlaceWeights, Places, Profile, SelectedRow, Selection,
 };
 
 /// The weights of one source line of a function.
@@ -54,7 +55,24 @@ pub struct Sums<'a> {
     profile: &'a Profile,
     selection: &'a Selection,
     by_function: FunctionWeights,
-    by_place: Option<PlaceWeights>,
+    /// The numbers of the rows that end in each function.
+    rows: Lists<u32>,
+    placed: Option<Placed<'a>>,
+}
+
+/// What is known of places, by function: a profile has many of them, and a function few.
+#[derive(Debug)]
+struct Placed<'a> {
+    places: &'a Places,
+    weights: PlaceWeights,
+    /// The places of each function.
+    of_function: Lists<PlaceId>,
+    /// The places that each function has called.
+    called_by: Lists<PlaceId>,
+    /// For each row the function in whose machine code it was taken.
+    machine: Vec<Option<FunctionId>>,
+    /// The numbers of the rows that were taken in the machine code of each function.
+    rows_within: Lists<u32>,
 }
 
 impl<'a> Sums<'a> {
@@ -74,30 +92,34 @@ impl<'a> Sums<'a> {
     /// ```
     pub fn of(profile: &'a Profile, selection: &'a Selection) -> Sums<'a> {
         let places = profile.places.as_ref();
+        let rows = selection.rows().iter().zip(0..);
+        let rows = rows.map(|(row, number)| (profile.paths[row.path].function.index(), number));
         Sums {
             profile,
             selection,
             by_function: inclusive::by_function(profile, selection),
-            by_place: places.map(|places| PlaceWeights::of(places, selection)),
+            rows: Lists::new(profile.functions.len(), rows),
+            placed: places.map(|places| Placed::new(profile, places, selection)),
         }
     }
 
+    /// The rows that end in a function, with their numbers.
+    fn rows_of(&self, function: FunctionId) -> impl Iterator<Item = (usize, &'a SelectedRow)> {
+        let rows = self.selection.rows();
+        let numbers = self.rows.of(function.index()).iter();
+        numbers.map(move |&number| (number as usize, &rows[number as usize]))
+    }
+
     /// Looks at one function; at its machine code by the instructions of `listing`, if there is one.
-    /// Linear in places and rows, apart from sorting what it finds.
+    /// Linear in its places, what they call, and its rows, apart from sorting what it finds.
     pub fn within(&self, function: FunctionId, listing: Option<&Listing>) -> Summary {
-        let Sums {
-            profile, selection, ..
-        } = *self;
+        let profile = self.profile;
         let mut own: FxHashMap<Option<LineId>, u64> = FxHashMap::default();
-        for row in selection.rows() {
-            if profile.paths[row.path].function == function {
-                *own.entry(row.line).or_default() += row.weight;
-            }
+        for (_, row) in self.rows_of(function) {
+            *own.entry(row.line).or_default() += row.weight;
         }
-        let places = profile.places.as_ref();
-        let totals = places
-            .zip(self.by_place.as_ref())
-            .map(|(places, placed)| line_totals(profile, places, placed, selection, function));
+        let placed = self.placed.as_ref();
+        let totals = placed.map(|placed| self.line_totals(placed, function));
         let mut lines: Vec<LineWeights> = (totals.iter().flat_map(FxHashMap::keys))
             .chain(own.keys())
             .map(|&line| LineWeights {
@@ -116,11 +138,7 @@ impl<'a> Sums<'a> {
         });
         // A line with self and total came from both maps; equal rows are neighbours now.
         lines.dedup_by_key(|row| row.line);
-        let code = places
-            .zip(self.by_place.as_ref())
-            .and_then(|(places, placed)| {
-                code::weights(profile, places, placed, selection, function, listing)
-            });
+        let code = placed.and_then(|placed| self.code(placed, function, listing));
         Summary {
             function,
             self_weight: self.by_function.self_weight[function],
@@ -129,26 +147,51 @@ impl<'a> Sums<'a> {
             code,
         }
     }
+
+    /// The total of each line of the function.
+    fn line_totals(
+        &self,
+        placed: &Placed<'_>,
+        function: FunctionId,
+    ) -> FxHashMap<Option<LineId>, u64> {
+        let called = placed.called_by.of(function.index()).iter();
+        let below = called.map(|&id| (id, placed.places.tree()[id].line));
+        let rows = self.rows_of(function);
+        let here = rows.filter_map(|(_, row)| Some((row.place?, row.line, row.weight)));
+        placed.weights.totals(below, here)
+    }
 }
 
-/// The total of each line of the function.
-fn line_totals(
-    profile: &Profile,
-    places: &Places,
-    placed: &PlaceWeights,
-    selection: &Selection,
-    function: FunctionId,
-) -> FxHashMap<Option<LineId>, u64> {
-    let is_it = |place: PlaceId| profile.paths[places.tree()[place].path].function == function;
-    let mut below: Vec<(PlaceId, Option<LineId>)> = Vec::new();
-    for (id, place) in places.tree().enumerate() {
-        if place.caller.is_some_and(is_it) {
-            below.push((id, place.line));
+impl<'a> Placed<'a> {
+    fn new(profile: &'a Profile, places: &'a Places, selection: &Selection) -> Placed<'a> {
+        let functions = profile.functions.len();
+        let function = |id: PlaceId| profile.paths[places.tree()[id].path].function.index();
+        let called = places.tree().enumerate();
+        let called = called.filter_map(|(id, place)| Some((function(place.caller?), id)));
+        let machine = code::machine_functions(profile, places, selection);
+        let taken = machine.iter().zip(0..);
+        let taken = taken.filter_map(|(function, row)| Some((function.as_ref()?.index(), row)));
+        Placed {
+            places,
+            weights: PlaceWeights::of(places, selection),
+            of_function: Lists::new(functions, places.tree().ids().map(|id| (function(id), id))),
+            called_by: Lists::new(functions, called),
+            rows_within: Lists::new(functions, taken),
+            machine,
         }
     }
-    let here = selection.rows().iter().filter_map(|row| {
-        let place = row.place.filter(|&place| is_it(place))?;
-        Some((place, row.line, row.weight))
-    });
-    placed.totals(below.into_iter(), here)
+
+    fn of_function(&self, function: FunctionId) -> impl Iterator<Item = PlaceId> {
+        self.of_function.of(function.index()).iter().copied()
+    }
+
+    /// The rows that were taken in the machine code of a function.
+    fn rows_within<'s>(
+        &self,
+        selection: &'s Selection,
+        function: FunctionId,
+    ) -> impl Iterator<Item = &'s SelectedRow> {
+        let numbers = self.rows_within.of(function.index()).iter();
+        numbers.map(|&number| &selection.rows()[number as usize])
+    }
 }

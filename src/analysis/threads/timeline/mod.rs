@@ -146,12 +146,11 @@ impl Timeline {
             shift += 1;
         }
         let sums = sums::of(profile, timed, shift, cycles, asked);
-        let buckets = (slices >> shift) as usize + 1;
         let mut timeline = Timeline {
             bucket: timed.slices().length << shift,
             start: timed.slices().start,
             end: timed.slices().end,
-            weights: vec![0; buckets],
+            weights: sums.weights,
             threads: Vec::new(),
             calls: sums.calls,
             of_functions: sums.of_functions,
@@ -160,18 +159,10 @@ impl Timeline {
             ends: sums.ends,
             of_parts: sums.of_parts,
         };
-        let mut of_threads: FxHashMap<ThreadId, Vec<u64>> = FxHashMap::default();
-        for row in timed.rows() {
-            let bucket = (row.slice >> shift) as usize;
-            timeline.weights[bucket] += row.weight;
-            of_threads
-                .entry(row.thread)
-                .or_insert_with(|| vec![0; buckets])[bucket] += row.weight;
-        }
         while timeline.weights.len() > 1 && timeline.weights.last() == Some(&0) {
             timeline.weights.pop();
         }
-        timeline.threads = heaviest(of_threads, timeline.weights.len());
+        timeline.threads = heaviest(&sums.of_threads, timeline.weights.len());
         while timeline.sums() > SUMS && timeline.weights.len() > 1 {
             timeline.halve_buckets();
         }
@@ -202,11 +193,13 @@ impl Timeline {
 
 /// The rows of the heaviest threads, and one of all others, each with this number of buckets.
 fn heaviest(
-    of_threads: FxHashMap<ThreadId, Vec<u64>>,
+    of_threads: &IdVec<ThreadId, Vec<u64>>,
     buckets: usize,
 ) -> Vec<(Option<ThreadId>, Vec<u64>)> {
-    let mut threads: Vec<(ThreadId, Vec<u64>)> = of_threads.into_iter().collect();
-    threads.iter_mut().for_each(|row| row.1.truncate(buckets));
+    let threads = of_threads.enumerate().filter(|(_, it)| !it.is_empty());
+    let mut threads: Vec<(ThreadId, Vec<u64>)> = threads
+        .map(|(id, weights)| (id, weights[..buckets].to_vec()))
+        .collect();
     threads.sort_by_key(|(id, weights)| (std::cmp::Reverse(weights.iter().sum::<u64>()), *id));
     let others = threads.split_off(threads.len().min(THREADS));
     let named = threads.into_iter().map(|(id, weights)| (Some(id), weights));

@@ -5,10 +5,13 @@ use super::within::{self, PartId};
 use super::{Asked, CallSum, CycleSum, EndSum, PartSum, Sum};
 use crate::base::IdVec;
 use crate::callgraph::{CycleId, Cycles};
-use crate::profile::{FunctionId, PathId, Profile, TimedRow, TimedRows};
+use crate::profile::{FunctionId, PathId, Profile, ThreadId, TimedRow, TimedRows};
 
 /// The sums, as in [`Timeline`](super::Timeline).
 pub(super) struct Sums {
+    pub weights: Vec<u64>,
+    /// The weight of each bucket for each thread; empty for those without.
+    pub of_threads: IdVec<ThreadId, Vec<u64>>,
     pub calls: IdVec<CallId, Call>,
     pub of_functions: Vec<Sum>,
     pub of_calls: Vec<CallSum>,
@@ -131,7 +134,10 @@ pub(super) fn of(
         seen_calls: Vec::new(),
         totals: IdVec::filled(0, cycles.members().len()),
     };
+    let buckets = (timed.len() >> shift) as usize + 1;
     let mut sums = Sums {
+        weights: vec![0; buckets],
+        of_threads: IdVec::filled(Vec::new(), profile.threads.len()),
         calls: IdVec::new(),
         of_functions: Vec::new(),
         of_calls: Vec::new(),
@@ -142,7 +148,10 @@ pub(super) fn of(
     let functions = within::Numbered::all(asked.functions);
     let mut parts = within::Parts::of(profile, &functions);
     for (number, rows) in timed.by_bucket(shift) {
-        rows.clone().for_each(|row| bucket.take(&row));
+        rows.clone().for_each(|row| {
+            sums.add_to_threads(number, &row);
+            bucket.take(&row);
+        });
         bucket.sum_up(number, asked.ends, &mut sums.ends);
         bucket.finish(number, &mut sums);
         if let Some(parts) = &mut parts {
@@ -162,6 +171,18 @@ pub(super) fn of(
     add_up(&mut sums.ends);
     sums.calls = frames.calls;
     sums
+}
+
+impl Sums {
+    fn add_to_threads(&mut self, bucket: u32, row: &TimedRow) {
+        let bucket = bucket as usize;
+        self.weights[bucket] += row.weight;
+        let of_thread = &mut self.of_threads[row.thread];
+        if of_thread.is_empty() {
+            of_thread.resize(self.weights.len(), 0);
+        }
+        of_thread[bucket] += row.weight;
+    }
 }
 
 impl Bucket<'_> {

@@ -24,6 +24,11 @@ define_id! {
     pub PartId
 }
 
+define_id! {
+    /// A place that stands for parts for which none outwards of it does.
+    StandingId
+}
+
 /// A part of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
@@ -54,6 +59,8 @@ pub struct AskedFunction {
 pub(super) struct Numbered<'a> {
     function: FunctionId,
     parts: FxHashMap<Part, PartId>,
+    code: Option<PartId>,
+    elsewhere: Option<PartId>,
     instructions: &'a [Range<u64>],
 }
 
@@ -61,10 +68,16 @@ impl<'a> Numbered<'a> {
     /// Numbers the parts of all functions.
     pub fn all(functions: &'a [AskedFunction]) -> Vec<Numbered<'a>> {
         let mut ids = (0..).map(PartId::new);
-        let function = |asked: &'a AskedFunction| Numbered {
-            function: asked.function,
-            parts: asked.parts.iter().copied().zip(&mut ids).collect(),
-            instructions: &asked.instructions,
+        let function = |asked: &'a AskedFunction| {
+            let parts = asked.parts.iter().copied().zip(&mut ids);
+            let parts: FxHashMap<Part, PartId> = parts.collect();
+            Numbered {
+                function: asked.function,
+                code: parts.get(&Part::Code).copied(),
+                elsewhere: parts.get(&Part::Elsewhere).copied(),
+                parts,
+                instructions: &asked.instructions,
+            }
         };
         functions.iter().map(function).collect()
     }
@@ -94,30 +107,33 @@ pub(super) struct Parts<'a> {
     /// Which of the functions each function is, if it is one.
     asked: IdVec<FunctionId, Option<u8>>,
     of_places: IdVec<PlaceId, OfPlace>,
-    standing: Vec<Standing>,
+    standing: IdVec<StandingId, Standing>,
     /// The parts that places stand for, one place after the other.
     stands_for: Vec<PartId>,
-    /// Places with weight in the bucket, as in `standing`.
-    taken: Vec<u32>,
+    /// Those with weight in the bucket.
+    taken: Vec<StandingId>,
     sums: IdVec<PartId, OfPart>,
     seen: Vec<PartId>,
 }
 
-/// What is known of a place.
+/// What is known of a place: all that a row needs, as there are far more of these.
 #[derive(Clone, Copy, Default)]
 struct OfPlace {
     /// The innermost place that stands for parts: this one, or one outwards of it.
-    standing: Option<u32>,
+    standing: Option<StandingId>,
+    /// The part of `machine` that its address is in.
+    instruction: Option<PartId>,
     /// Which of the functions its function is.
     function: Option<u8>,
     /// Which of them the function is in whose machine code its address lies.
     machine: Option<u8>,
+    has_address: bool,
 }
 
 /// A place that stands for parts for which none outwards of it does.
 struct Standing {
     /// The next such place outwards.
-    outer: Option<u32>,
+    outer: Option<StandingId>,
     parts: Range<u32>,
     /// The weight of the bucket's samples at it or further in, as far as they were seen.
     weight: u64,
@@ -147,7 +163,7 @@ impl<'a> Parts<'a> {
             functions,
             asked,
             of_places: IdVec::filled(OfPlace::default(), places.tree().len()),
-            standing: Vec::new(),
+            standing: IdVec::new(),
             stands_for: Vec::new(),
             taken: Vec::new(),
             sums: IdVec::filled(OfPart::default(), count),
@@ -177,17 +193,16 @@ impl<'a> Parts<'a> {
         };
         let line = self.function(caller.function);
         let line = line.and_then(|asked| asked.part(Part::Line(place.line)));
-        let code = self.function(function.filter(|_| !path.inlined));
         let address = place
             .address
             .map(|address| self.places.addresses()[address]);
-        let [whole, instruction] = match code.zip(address) {
-            Some((asked, address)) => [asked.part(Part::Code), asked.part_at(address)],
-            None => [None; 2],
-        };
+        let within = self.function(machine).zip(address);
+        let instruction = within.and_then(|(asked, address)| asked.part_at(address));
         let outer = caller.standing;
         let first = self.stands_for.len() as u32;
-        let found = [line, whole, instruction].into_iter().flatten();
+        let code = within.filter(|_| !path.inlined);
+        let code = code.map_or([None; 2], |(asked, _)| [asked.code, instruction]);
+        let found = [line].into_iter().chain(code).flatten();
         for part in found {
             if !self.stand_for(outer, part) {
                 self.stands_for.push(part);
@@ -195,29 +210,27 @@ impl<'a> Parts<'a> {
         }
         let last = self.stands_for.len() as u32;
         let is_new = first < last;
-        self.of_places[id] = OfPlace {
-            standing: if is_new {
-                Some(self.standing.len() as u32)
-            } else {
-                outer
-            },
-            function,
-            machine,
-        };
-        if is_new {
+        let standing = is_new.then(|| {
             self.standing.push(Standing {
                 outer,
                 parts: first..last,
                 weight: 0,
                 is_taken: false,
-            });
-        }
+            })
+        });
+        self.of_places[id] = OfPlace {
+            standing: standing.or(outer),
+            instruction,
+            function,
+            machine,
+            has_address: address.is_some(),
+        };
     }
 
     /// Whether a place or one outwards of it stands for a part.
-    fn stand_for(&self, from: Option<u32>, part: PartId) -> bool {
+    fn stand_for(&self, from: Option<StandingId>, part: PartId) -> bool {
         let mut from = from;
-        while let Some(standing) = from.map(|place| &self.standing[place as usize]) {
+        while let Some(standing) = from.map(|id| &self.standing[id]) {
             let parts = standing.parts.start as usize..standing.parts.end as usize;
             if self.stands_for[parts].contains(&part) {
                 return true;
@@ -240,44 +253,37 @@ impl<'a> Parts<'a> {
         let Some(place) = row.place else {
             return;
         };
-        let OfPlace {
-            standing,
-            function,
-            machine,
-        } = self.of_places[place];
-        let address = self.places.tree()[place].address;
-        let address = address.map(|address| self.places.addresses()[address]);
-        if let Some(asked) = self.function(function) {
+        let place = self.of_places[place];
+        if let Some(asked) = self.function(place.function) {
             if let Some(line) = asked.part(Part::Line(row.line)) {
-                let is_counted = self.stand_for(standing, line);
+                let is_counted = self.stand_for(place.standing, line);
                 let sum = self.sum(line);
                 sum.self_weight += row.weight;
                 sum.total += if is_counted { 0 } else { row.weight };
             }
-            let is_elsewhere = address.is_some() && machine != function;
-            if let Some(elsewhere) = asked.part(Part::Elsewhere).filter(|_| is_elsewhere) {
+            let is_elsewhere = place.has_address && place.machine != place.function;
+            if let Some(elsewhere) = asked.elsewhere.filter(|_| is_elsewhere) {
                 let sum = self.sum(elsewhere);
                 sum.self_weight += row.weight;
                 // What it calls from there is not asked for.
                 sum.total += row.weight;
             }
         }
-        if let Some((asked, address)) = self.function(machine).zip(address) {
-            let parts = [asked.part(Part::Code), asked.part_at(address)];
-            for part in parts.into_iter().flatten() {
+        if let Some(asked) = self.function(place.machine).filter(|_| place.has_address) {
+            for part in [asked.code, place.instruction].into_iter().flatten() {
                 self.sum(part).self_weight += row.weight;
             }
         }
-        if let Some(standing) = standing {
-            self.standing[standing as usize].weight += row.weight;
+        if let Some(standing) = place.standing {
+            self.standing[standing].weight += row.weight;
         }
-        let mut at = standing;
-        while let Some(place) = at {
-            let standing = &mut self.standing[place as usize];
+        let mut at = place.standing;
+        while let Some(id) = at {
+            let standing = &mut self.standing[id];
             if std::mem::replace(&mut standing.is_taken, true) {
                 break;
             }
-            self.taken.push(place);
+            self.taken.push(id);
             at = standing.outer;
         }
     }
@@ -287,13 +293,13 @@ impl<'a> Parts<'a> {
         let mut taken = std::mem::take(&mut self.taken);
         // What is further in comes before what is outwards of it.
         taken.sort_unstable_by(|a, b| b.cmp(a));
-        for place in taken.drain(..) {
-            let standing = &mut self.standing[place as usize];
+        for id in taken.drain(..) {
+            let standing = &mut self.standing[id];
             let weight = std::mem::take(&mut standing.weight);
             let (outer, parts) = (standing.outer, standing.parts.clone());
             standing.is_taken = false;
             if let Some(outer) = outer {
-                self.standing[outer as usize].weight += weight;
+                self.standing[outer].weight += weight;
             }
             for place in parts {
                 let part = self.stands_for[place as usize];
