@@ -41,10 +41,11 @@ pub use closure::for_people;
 ///     ("core::ptr::drop_in_place::<alloc::vec::Vec<u8>>", "core::ptr::drop_in_place"),
 ///     ("app::run::{{closure}}", "app::run::{{closure}}"),
 ///     ("[unknown] called by f(int)", "[unknown] called by f(int)"),
-///     // Go, Python, JavaScript
+///     // Go, Python, JavaScript, Java
 ///     ("net/http.(*conn).serve", "net/http.(*conn).serve"),
 ///     ("py::<module>:/app/x.py", "py::<module>:/app/x.py"),
 ///     ("LazyCompile:*fib /app/x.js:3", "LazyCompile:*fib /app/x.js:3"),
+///     ("StubRoutines (1)", "StubRoutines (1)"),
 /// ];
 /// for (name, short) in names {
 ///     assert_eq!(short_name(name), short);
@@ -164,9 +165,10 @@ fn shortened(name: &str, form: Form) -> Option<String> {
                 let ends = after.is_empty() || after.starts_with(" [") || after.starts_with('.');
                 let nested =
                     after.starts_with("::") || after.starts_with('#') || after.starts_with('}');
-                if out.is_empty() || out.ends_with("::") || out.ends_with('.') || !(ends || nested)
+                let before = ["::", ".", " "];
+                if out.is_empty() || before.iter().any(|it| out.ends_with(it)) || !(ends || nested)
                 {
-                    // `(anonymous namespace)`, `(*T)`, `(a, b)`
+                    // `(anonymous namespace)`, `(*T)`, `(a, b)`, `StubRoutines (1)`
                     out.push_str(inside);
                     rest = tail;
                 } else {
