@@ -98,9 +98,9 @@ impl Advice for Situation {
         {
             return of_all;
         }
-        let in_generated = stacks::in_generated_code(self);
+        let in_generated = stacks::in_generated_code();
         match caveat.details().count() {
-            1 => Some(in_generated),
+            1 => Some(in_generated.to_owned()),
             _ => of_all.map(|hint| format!("{hint}; {in_generated}")),
         }
     }

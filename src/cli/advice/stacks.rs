@@ -1,7 +1,5 @@
 //! How to get complete stacks, and names of generated code.
 
-use super::Situation;
-
 /// How to build with frame pointers.
 pub const BUILD_WITH_FRAME_POINTERS: &str = "build with frame pointers: C and C++: \
     -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; Rust: RUSTFLAGS=\"-C \
@@ -19,10 +17,6 @@ pub fn frame_pointers() -> &'static str {
 }
 
 /// Returns how to get complete stacks of what a runtime compiles.
-pub fn in_generated_code(situation: &Situation) -> String {
-    let by_frame_pointers = situation.sample("-g fp");
-    format!(
-        "record by frame pointers ({by_frame_pointers}): node keeps them, java with \
-         -XX:+PreserveFramePointer"
-    )
+pub fn in_generated_code() -> &'static str {
+    "run java with -XX:+PreserveFramePointer; record java and node by frame pointers (-g fp)"
 }
