@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use proftool::analysis::report::Summary;
-use proftool::export::json;
+use proftool::export::{json, text};
 use proftool::input::StaticCalls;
 use proftool::view::report::{self, Options};
 
@@ -61,22 +61,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let owners = args.query.owners(&profile);
     let summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);
     let report = report::arrange(&subject, &summary, &options);
+    let (written, situation) = (args.look.output.text(), args.query.shown_by("report"));
     let forms = Forms {
         page: &|| {
             if args.look.has_limit() || args.look.has_min() {
                 report.page(&subject)
             } else {
-                report.first_screen(&subject)
+                report.first_screen(&subject, &|page| text::height(page, &written, &situation))
             }
         },
         table: &|| report.table(&subject),
         json: &|out, advice| json::report::write(out, &subject, &report, advice),
         dot: None,
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("report"),
-        &profile.caveats,
-        &forms,
-    )
+    answer::give(&args.look.output, &situation, &profile.caveats, &forms)
 }

@@ -7,6 +7,7 @@ use proftool::export::{Advice, text};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, Line, Module, Profile, Quality, Thread,
 };
+use proftool::view::page::Page;
 use proftool::view::question::Question;
 use proftool::view::{Figures, Names, Subject, report};
 
@@ -99,13 +100,14 @@ pub fn shown(profile: &Profile, is_screen: bool, width: usize, advice: &dyn Advi
     let owners = Owners::of_profile(profile, &[]);
     let summary = Summary::of(profile, &selection, owners, !is_screen);
     let view = report::arrange(&subject, &summary, &options);
-    let page = match is_screen {
-        true => view.first_screen(&subject),
-        false => view.page(&subject),
-    };
     let options = text::Options {
         width,
         color: false,
+    };
+    let height = |page: &Page| text::height(page, &options, advice);
+    let page = match is_screen {
+        true => view.first_screen(&subject, &height),
+        false => view.page(&subject),
     };
     let mut out = Vec::new();
     text::write(&mut out, &page, &options, advice).unwrap();

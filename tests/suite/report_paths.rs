@@ -86,8 +86,10 @@ proptest! {
 
     #[test]
     fn the_first_screen_has_forty_lines_at_most(stacks in stacks()) {
-        let page = screen(&profile(&stacks), 120);
-        prop_assert!(page.lines().count() <= 40, "{}", page);
+        for width in [80, 120] {
+            let page = screen(&profile(&stacks), width);
+            prop_assert!(page.lines().count() <= 40, "{}", page);
+        }
     }
 }
 

@@ -91,7 +91,8 @@ fn report_of(event: Event) -> (String, Vec<Question>) {
         let owners = Owners::of_profile(profile, &own);
         let summary = Summary::of(profile, selection, owners, false);
         let report = report::arrange(subject, &summary, &options);
-        (written(&report.first_screen(subject)), report.next)
+        let height = |page: &Page| written(page).lines().count();
+        (written(&report.first_screen(subject, &height)), report.next)
     })
 }
 

@@ -48,6 +48,14 @@ const HOT: Style = AnsiColor::Red.on_default();
 const WARM: Style = AnsiColor::Yellow.on_default();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 
+/// Returns the number of lines that a page takes.
+pub fn height(page: &Page, options: &Options, advice: &dyn Advice) -> usize {
+    let mut text = Vec::new();
+    // Writing to memory does not fail.
+    let _ = write(&mut text, page, options, advice);
+    text.iter().filter(|&&byte| byte == b'\n').count()
+}
+
 /// Writes a page.
 ///
 /// # Errors

@@ -2,7 +2,6 @@
 
 use super::Report;
 use super::page::{hot_heading, in_code, what_is_counted};
-use crate::base::CaveatKind;
 use crate::view::basis::Total;
 use crate::view::page::{Block, Page};
 use crate::view::question::Question;
@@ -11,7 +10,7 @@ use crate::view::{Subject, caveats, certainty, number, owners, quality, range};
 
 /// The lines of the screen, as long as its parts have room for their first rows.
 const LINES: usize = 40;
-/// The characters of a line, to know how many lines a sentence takes.
+/// The most characters of a list in a sentence.
 const WIDTH: usize = 80;
 /// The fewest rows of the first list, and the most while other lists need room.
 const SELF_ROWS: [usize; 2] = [4, 8];
@@ -22,9 +21,18 @@ const LISTS: usize = 15;
 /// A shorter list of totals is left out, if hot paths show the largest ones.
 const TOTAL_ROWS: usize = 3;
 
+/// Returns how many lines blocks take.
+type Height<'a> = &'a dyn Fn(&[Block]) -> usize;
+
 impl Report {
-    /// The page for people, with as many rows as one screen has room for.
-    pub fn first_screen(&self, subject: &Subject) -> Page {
+    /// The page for people, with as many rows as one screen has room for. `height` returns how many lines
+    /// a page takes where it will be shown.
+    pub fn first_screen(&self, subject: &Subject, height: &dyn Fn(&Page) -> usize) -> Page {
+        let page = |blocks: Vec<Block>| Page {
+            unit: subject.selection.event().unit.clone(),
+            blocks,
+        };
+        let height: Height = &|blocks| height(&page(blocks.to_vec()));
         let what = what_is_counted(subject.selection.event());
         let head = self.summary(subject);
         let mut foot = self.who_in_brief(subject, what);
@@ -49,17 +57,14 @@ impl Report {
         let fixed = height(&head) + height(&foot);
         let mut lists = Vec::new();
         if !self.functions.is_empty() {
-            lists = self.lists(subject, what, LINES.saturating_sub(fixed));
+            lists = self.lists(subject, what, LINES.saturating_sub(fixed), height);
         }
         let blocks = head.into_iter().chain(lists).chain(foot).collect();
-        Page {
-            unit: subject.selection.event().unit.clone(),
-            blocks: range::settled(blocks),
-        }
+        page(range::settled(blocks))
     }
 
     /// The lists of functions, in about this number of lines.
-    fn lists(&self, subject: &Subject, what: &str, room: usize) -> Vec<Block> {
+    fn lists(&self, subject: &Subject, what: &str, room: usize, height: Height) -> Vec<Block> {
         // An empty line, the heading and the names of the columns.
         const AROUND: usize = 3;
         let [fewest, most] = SELF_ROWS;
@@ -101,9 +106,11 @@ impl Report {
         } else {
             // The paths show the largest totals.
             totals.clear();
-            let legend = hot.iter().filter_map(|(_, legend)| legend.as_ref());
-            let legend: usize = legend.map(|it| height(std::slice::from_ref(it))).sum();
-            rows += left.saturating_sub(legend);
+            let legend = hot.iter().map(|(blocks, legend)| {
+                let all: Vec<Block> = blocks.iter().chain(legend).cloned().collect();
+                height(&all) - height(blocks)
+            });
+            rows += left.saturating_sub(legend.sum());
         }
         let mut blocks = vec![Block::Space];
         blocks.extend(if self.waits.is_empty() {
@@ -186,38 +193,4 @@ impl Report {
         }
         blocks
     }
-}
-
-/// About how many lines these blocks take.
-fn height(blocks: &[Block]) -> usize {
-    let lines = |text: &str| text.chars().count().div_ceil(WIDTH).max(1);
-    let of = |block: &Block| match block {
-        Block::Heading(text)
-        | Block::Line(text)
-        | Block::Legend { text, .. }
-        | Block::Restored(text) => lines(text),
-        Block::Table(table) => table.rows.len() + 1,
-        // What can be done about it is worded elsewhere: in one line about symbols, in two about most others.
-        Block::Caveat(caveat) => {
-            let hint = if caveat.kind == CaveatKind::NoSymbols {
-                1
-            } else {
-                2
-            };
-            lines(&caveat.to_string()) + hint
-        }
-        Block::FewSamples(caveats) => {
-            let lengths = caveats.iter().map(|it| it.to_string().chars().count() + 2);
-            (30 + lengths.sum::<usize>()).div_ceil(WIDTH)
-        }
-        // An empty line and a heading stand above them. The longest commands have a line of their own.
-        Block::Next(questions) => {
-            let is_long =
-                |it: &&Question| matches!(it, Question::AroundHottest(_) | Question::FlameGraph);
-            questions.len() + questions.iter().filter(is_long).count() + 2
-        }
-        Block::StackGap(_) => 2,
-        _ => 1,
-    };
-    blocks.iter().map(of).sum()
 }

@@ -6,7 +6,7 @@ use super::folds::{self, Fold};
 use super::{Direction, Hidden, Options, Tree};
 use crate::analysis::owners::{OwnerKind, Owners};
 use crate::analysis::report::Hot;
-use crate::analysis::tree::{Collapse, Node, NodeId, Rest};
+use crate::analysis::tree::{CallTree, Collapse, Node, NodeId, Rest};
 use crate::base::IdVec;
 use crate::view::label::Labels;
 use crate::view::table::{Cell, Column, Role, Table};
@@ -153,18 +153,37 @@ fn choose(
             is_folded[id] = true;
         }
     }
-    let mut chosen = Chosen {
-        lines: IdVec::filled(false, all.len()),
-        on_page: IdVec::filled(false, all.len()),
-        is_cut: false,
-    };
     let (first, second) = all.split_at(first);
     // The second path has a third of the lines, or what the first one leaves.
     let length = |path: &[NodeId]| path.iter().filter(|&&id| !is_folded[id]).count();
     let needed = [first, second].map(length);
     let room_of_second = needed[1].min((lines / 3).max(lines.saturating_sub(needed[0])));
-    let room = [lines.saturating_sub(room_of_second), room_of_second].map(|room| room.min(PATH));
-    for (path, room) in [first, second].into_iter().zip(room) {
+    let filled = |of_second: usize| {
+        let room = [lines.saturating_sub(of_second), of_second];
+        let paths = [first, second].into_iter().zip(room.map(|it| it.min(PATH)));
+        filled(calls, paths, &is_folded, total)
+    };
+    let chosen = filled(room_of_second);
+    // It cannot be shown where it leaves the first one further in than there is room for.
+    match second.iter().any(|&id| chosen.lines[id]) {
+        true => chosen,
+        false => filled(0),
+    }
+}
+
+/// The lines of paths, each with its room.
+fn filled<'a>(
+    calls: &CallTree,
+    paths: impl Iterator<Item = (&'a [NodeId], usize)>,
+    is_folded: &IdVec<NodeId, bool>,
+    total: u64,
+) -> Chosen {
+    let mut chosen = Chosen {
+        lines: IdVec::filled(false, is_folded.len()),
+        on_page: IdVec::filled(false, is_folded.len()),
+        is_cut: false,
+    };
+    for (path, room) in paths {
         // The nodes of a chain are on the page if its last one is.
         let mut waiting: Vec<NodeId> = Vec::new();
         let mut lines = 0;
