@@ -291,6 +291,34 @@ fn a_shortened_name_with_the_marks_behind_it_is_accepted() {
     }
 }
 
+#[test]
+fn the_symbol_of_a_clone_names_its_function() {
+    let functions = [
+        ("scan", 3, ""),
+        ("scan.cold.worker", 9, ""),
+        ("rescan", 12, ""),
+    ];
+    let scan = Found::One(FunctionId::new(0));
+    for symbol in [
+        "scan.constprop.0",
+        "scan.isra.0.cold",
+        "scan.part.0",
+        "scan.lto_priv.12",
+        "scan.constprop.0.isra.0 (inferred)",
+    ] {
+        assert_eq!(found(&functions, symbol), scan, "{symbol}");
+    }
+    // What is called so itself comes first, and any other ending is a part of the name.
+    let worker = Found::One(FunctionId::new(1));
+    assert_eq!(found(&functions, "scan.cold"), worker);
+    for symbol in ["scan.hot", ".constprop.0", "scan.constprop.x"] {
+        assert!(
+            matches!(found(&functions, symbol), Found::Nothing(_)),
+            "{symbol}"
+        );
+    }
+}
+
 /// Of functions declared in these lines, the one that is found for a text.
 fn found(functions: &[(&str, u32, &str)], text: &str) -> Found {
     let profile = declared(functions);
