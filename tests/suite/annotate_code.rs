@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::call_sites::{recorded, source};
 use crate::cli::proftool;
-use crate::support::{directory, ran, skipped};
+use crate::support::{compile_text, directory, ran, skipped};
 use crate::written::{CPU_CLOCK, Recording, Taken};
 
 /// What objdump prints of a program: text by address, without names and comments.
@@ -332,4 +332,36 @@ fn with_the_self_weight_as_base_the_percentages_are_those_of_perf_annotate() {
         compared += found.len();
     }
     assert!(compared > 0);
+}
+
+#[test]
+fn without_stacks_a_total_has_inlined_functions_and_is_said_to() {
+    let room = directory("annotate-without-stacks");
+    let text = "static volatile unsigned sink;\n\
+        static inline __attribute__((always_inline)) void spin(unsigned n) { while (n--) sink += n; }\n\
+        int main(void) { spin(100000000); return 0; }\n";
+    let program = room.join("it");
+    if compile_text("gcc", &["-O1", "-g"], text, &program).is_none() {
+        return;
+    }
+    let data = room.join("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-e", "cpu-clock", "-o"]);
+    if ran(perf.arg(&data).arg(&program)).is_none() {
+        return;
+    }
+    let flat = json(&["flat", data.to_str().unwrap(), "--limit", "0", "--min", "0"]);
+    let row = |name| {
+        let mut rows = flat["functions"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["name"] == name).unwrap();
+        (number(&row["self"]), number(&row["total"]))
+    };
+    let ((own, total), (inlined, _)) = (row("main"), row("spin"));
+    assert_eq!((own + inlined, inlined > own), (total, true));
+    let caveats = flat["caveats"].as_array().unwrap().iter();
+    let said: Vec<&str> = caveats
+        .map(|caveat| caveat["text"].as_str().unwrap())
+        .collect();
+    let expected = "recorded without call stacks: totals include inlined functions, but no calls";
+    assert!(said.contains(&expected), "{said:?}");
 }
