@@ -359,7 +359,9 @@ fn a_picture_takes_the_width_of_its_window() {
     let folded = directory.join("it.folded");
     let drawn = run(&["export", folded.to_str().unwrap(), "--to", "svg"]).stdout;
     std::fs::write(&file, &drawn).unwrap();
-    let as_written = frames(&String::from_utf8(drawn).unwrap());
+    let drawn = String::from_utf8(drawn).unwrap();
+    let height = |picture: &str| between(picture, " height=\"", "\"").to_owned();
+    let as_written = frames(&drawn);
     for window in [600, 900, 2000] {
         let Some((picture, width)) = shown(&file, window) else {
             return;
@@ -369,6 +371,9 @@ fn a_picture_takes_the_width_of_its_window() {
             width <= window as f64 && width > window as f64 - 20.0,
             "{width} of {window}"
         );
+        if window == 2000 {
+            assert_eq!(height(&picture), height(&drawn), "no line is divided");
+        }
         let scale = (width - 20.0) / 1180.0;
         let frames = frames(&picture);
         assert_eq!(frames.len(), as_written.len());

@@ -302,9 +302,9 @@
     found.style.textAlign = isNarrow ? "left" : "right";
     told.y = y;
     told.lines = Math.max(1, Math.ceil(160 / room));
-    var top = y + ROW * (told.lines - 1) + ROW / 2;
+    var top = y + ROW * (told.lines - 1) + Math.floor(ROW / 2);
     area.setAttribute("transform", "translate(0 " + (top - TOP) + ")");
-    var end = legend(top + HEIGHT + ROW, room) + ROW;
+    var end = legend(top + HEIGHT + ROW, room);
     [root, page].forEach(function (it) {
       it.setAttribute("width", width);
       it.setAttribute("height", end);

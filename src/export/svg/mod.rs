@@ -117,7 +117,8 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
         .collect();
     let facts: Vec<Vec<String>> = facts.iter().map(|fact| lines_of(fact, COLUMNS)).collect();
     let lines_above = 1 + facts.iter().map(Vec::len).sum::<usize>() as u64;
-    let top = 12 + ROW * (lines_above + 1);
+    // Between them and the frames is room for a line of the script.
+    let top = 12 + ROW * (lines_above + 1) + ROW / 2;
     let levels = u64::from(frames.levels());
     let below = top + levels * ROW + ROW / 2;
     let foot = legend::parts(&frames);
