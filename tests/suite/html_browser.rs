@@ -200,3 +200,17 @@ fn a_path_is_shortened_at_its_start_so_that_functions_differ() {
     let narrow = found["narrow"].as_str().unwrap();
     assert!(narrow.starts_with('c') && narrow.ends_with('…'), "{narrow}");
 }
+
+/// A box of two members is narrow: the number of those that are drawn has to stand in it.
+#[test]
+fn the_box_of_a_cycle_has_room_for_its_members() {
+    let directory = support::directory("html_browser_cycle");
+    std::fs::write(directory.join("stacks.folded"), STACKS).unwrap();
+    let steps = "
+      await tab('graph');
+      return { title: document.querySelector('.cluster .title').textContent };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    assert_eq!(found["title"], "cycle 1, 3 members");
+}

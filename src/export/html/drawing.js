@@ -69,7 +69,7 @@ function drawCycle(event, listing, [number, x, y, width, height, members], time)
   const box = shape('g', place, shape('title', {}, `cycle ${number} as a whole${shown}; ${figures}`), shape('rect', { width, height, rx: 9 }));
   // Arrows that enter the cycle pass under its text.
   const text = shape('g', place,
-    shape('text', { x: 12, y: 17, class: 'title' }, shortened(`cycle ${number} as a whole${shown}`, width - 24, '600 12px system-ui, sans-serif')),
+    shape('text', { x: 12, y: 17, class: 'title' }, shortened(`cycle ${number}${shown}`, width - 24, '600 12px system-ui, sans-serif')),
     shape('text', { x: 12, y: 32 }, shortened(figures, width - 24, '11px system-ui, sans-serif')));
   return { box, text };
 }
