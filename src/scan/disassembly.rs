@@ -128,9 +128,15 @@ impl Disassembler {
             let options = self.formatter.options_mut();
             options.set_always_show_scale(has_index);
             options.set_always_show_segment_register(instruction.is_string_instruction());
+            // Both operands of a multiplication are written, also if they are the same.
+            options.set_use_pseudo_ops(instruction.mnemonic() != Mnemonic::Imul);
             self.formatter.format(instruction, text);
             without_size(text);
             without_one(instruction, text);
+            let is_wide = instruction.code() == Code::Mov_r64_imm64;
+            if is_wide && let Some(operands) = text.strip_prefix("mov    ") {
+                *text = format!("movabs {operands}");
+            }
             return;
         };
         // The target is an address, which stands as in a list of symbols.

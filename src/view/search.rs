@@ -3,7 +3,8 @@
 //! A user may give a full name, a symbol, or a short name; a label, as views print it where names
 //! are ambiguous; a label that the function can have in another part of the recording; a part of a
 //! name; or a regular expression. The first kind that matches decides. Marks behind a label, such
-//! as `(inferred)`, are ignored unless a function is called so with them.
+//! as `(inferred)`, are ignored unless a function is called so with them. The symbol of a clone or a
+//! part of a function, such as `parse.constprop.0`, names the function if nothing else is called so.
 
 use std::borrow::Cow;
 
@@ -31,6 +32,8 @@ pub enum Found {
 const GAP: char = '…';
 /// The marks behind labels.
 const MARKS: &str = r"( \((inlined|inferred|frames missing|in the code|…|\+.*)\)| <cycle \d+>| \[\d+\]|\.\.\. \([\d.]+ %\))+$";
+/// What compilers put behind the symbols of clones and parts of functions.
+const COPIES: &str = r"(\.(constprop|isra|part|cold|warm|lto_priv)(\.\d+)*)+$";
 /// The number of similar names that an error lists.
 const SIMILAR: usize = 5;
 /// How many characters of a name are compared.
@@ -38,13 +41,17 @@ const COMPARED: usize = 80;
 
 /// Looks for a function among the candidates.
 pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
-    match (find_text(subject, candidates, text), without_marks(text)) {
-        (Found::Nothing(similar), Some(label)) => match find_text(subject, candidates, label) {
-            Found::Nothing(_) => Found::Nothing(similar),
-            found => found,
-        },
-        (found, _) => found,
+    let found = find_text(subject, candidates, text);
+    if !matches!(found, Found::Nothing(_)) {
+        return found;
     }
+    let label = without(MARKS, text);
+    let function = without(COPIES, label.unwrap_or(text));
+    let others = [label, function].into_iter().flatten();
+    others
+        .map(|name| find_text(subject, candidates, name))
+        .find(|other| !matches!(other, Found::Nothing(_)))
+        .unwrap_or(found)
 }
 
 fn find_text(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
@@ -129,10 +136,10 @@ fn can_be_called(subject: &Subject, function: FunctionId, text: &str) -> bool {
     })
 }
 
-/// A label without the marks that pages write behind it; `None` if there are no such marks.
-fn without_marks(text: &str) -> Option<&str> {
-    let marks = Regex::new(MARKS).ok()?;
-    let start = marks.find(text)?.start();
+/// A text without what one of these expressions finds at its end; `None` if there is no such end.
+fn without<'t>(ending: &str, text: &'t str) -> Option<&'t str> {
+    let ending = Regex::new(ending).ok()?;
+    let start = ending.find(text)?.start();
     (start > 0).then(|| &text[..start])
 }
 

@@ -15,6 +15,8 @@ use proftool::view::{Figures, Names, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
 
+use crate::support::{directory, ran};
+
 /// A frame, as the file has it.
 #[derive(Debug)]
 struct Frame {
@@ -330,4 +332,84 @@ fn a_long_title_ends_before_the_controls() {
     // Letters of the title are 15 pixels high, and 7.3 wide where they are 12 high.
     let width = title.chars().count() as f64 * 7.3 * 15.0 / 12.0;
     assert!(width <= 1180.0 - 600.0, "{width}");
+}
+
+/// The picture of this file, as chromium shows it in a window of this width, and its width there.
+fn shown(file: &std::path::Path, width: u64) -> Option<(String, f64)> {
+    let profile = file.with_extension("browser");
+    let output = ran(Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg(format!("--window-size={width},700"))
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", file.display())))?;
+    let picture = String::from_utf8(output.stdout).unwrap();
+    let root = between(&picture, "<svg ", ">");
+    let width = between(root, "width=\"", "\"").parse().unwrap();
+    Some((picture, width))
+}
+
+#[test]
+fn a_picture_takes_the_width_of_its_window() {
+    let directory = directory("flame-graph-widths");
+    let file = directory.join("it.svg");
+    let name = "parse::expression::of_many_words";
+    let deep = "x".repeat(90);
+    let stacks = format!("main;{name};{name} 300\nmain;{deep} 690\nmain;leaf 10\n");
+    std::fs::write(directory.join("it.folded"), stacks).unwrap();
+    let folded = directory.join("it.folded");
+    let drawn = run(&["export", folded.to_str().unwrap(), "--to", "svg"]).stdout;
+    std::fs::write(&file, &drawn).unwrap();
+    let drawn = String::from_utf8(drawn).unwrap();
+    let height = |picture: &str| between(picture, " height=\"", "\"").to_owned();
+    let as_written = frames(&drawn);
+    for window in [600, 900, 2000] {
+        let Some((picture, width)) = shown(&file, window) else {
+            return;
+        };
+        // The rest is a scroll bar.
+        assert!(
+            width <= window as f64 && width > window as f64 - 20.0,
+            "{width} of {window}"
+        );
+        if window == 2000 {
+            assert_eq!(height(&picture), height(&drawn), "no line is divided");
+        }
+        let scale = (width - 20.0) / 1180.0;
+        let frames = frames(&picture);
+        assert_eq!(frames.len(), as_written.len());
+        for (frame, written) in frames.iter().zip(&as_written) {
+            assert_eq!((&frame.name, frame.weight), (&written.name, written.weight));
+            assert!((frame.x - 10.0 - (written.x - 10.0) * scale).abs() < 0.01);
+            assert!((frame.width - written.width * scale).abs() < 0.01);
+        }
+        // Names end within their frames, and lines within the window.
+        let area = between(&picture, "<g id=\"frames\"", "\n</g>\n");
+        let mut named = 0;
+        for line in area.lines().skip(1) {
+            let (_, text) = line.rsplit_once("<text").unwrap_or(("", ">"));
+            let text = text.split_once('>').unwrap().1.split('<').next().unwrap();
+            let room: f64 = between(line, " width=\"", "\"").parse().unwrap();
+            assert!(
+                text.is_empty() || text.chars().count() as f64 * 7.3 <= room,
+                "{line}"
+            );
+            named += usize::from(!text.is_empty());
+        }
+        assert!(named >= 4, "{named}");
+        assert!(
+            area.contains(if window < 700 {
+                ">…::of_many_words<"
+            } else {
+                name
+            }),
+            "{window}"
+        );
+        for span in picture.split("<tspan").skip(1) {
+            let text = span.split_once('>').unwrap().1.split('<').next().unwrap();
+            assert!(
+                text.trim_end().chars().count() as f64 * 7.3 <= width - 20.0,
+                "{text}"
+            );
+        }
+    }
 }

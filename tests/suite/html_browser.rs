@@ -146,7 +146,71 @@ fn a_page_without_samples_says_so_in_every_view() {
     let shown = found["shown"].as_array().unwrap();
     let overview = shown[0].as_str().unwrap();
     assert!(overview.contains("no samples were recorded"), "{overview}");
+    assert!(!overview.contains("recorded over"), "{overview}");
     for view in &shown[1..] {
         assert_eq!(view, "This event has no samples.");
     }
+}
+
+#[test]
+fn one_thing_is_one() {
+    let directory = support::directory("html_browser_one");
+    std::fs::write(directory.join("stacks.folded"), "main 1\n").unwrap();
+    let steps = "
+      const table = byId('table-note').textContent;
+      await tab('flame');
+      const frame = frameText(0), frames = byId('flame-note').textContent;
+      await tab('graph');
+      return { table, frame, frames, drawing: byId('drawing-note').textContent };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    assert_eq!(found["table"], "1 of 1 function");
+    assert_eq!(found["frame"], "all samples: 1 sample");
+    assert_eq!(found["frames"], "1 frame, 1 level.");
+    let drawing = found["drawing"].as_str().unwrap();
+    assert!(drawing.starts_with("The only function"), "{drawing}");
+}
+
+#[test]
+fn a_path_is_shortened_at_its_start_so_that_functions_differ() {
+    let directory = support::directory("html_browser_paths");
+    let path = "company::department::library";
+    let stacks = format!(
+        "main;{path}::reader;{path}::writer 40\nmain;{path}::parser::run<{path}::a, {path}::b> 50\n"
+    );
+    std::fs::write(directory.join("stacks.folded"), stacks).unwrap();
+    let steps = "
+      await tab('graph');
+      const boxes = [...document.querySelectorAll('.node .title')].map(title => title.textContent);
+      return { boxes, narrow: fitted(measuring, 'company::department', 40) };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    let boxes = found["boxes"].as_array().unwrap();
+    let mut names: Vec<&str> = boxes.iter().map(|name| name.as_str().unwrap()).collect();
+    names.sort_unstable();
+    let expected = [
+        "main",
+        "…::library::parser::run",
+        "…::library::reader",
+        "…::library::writer",
+    ];
+    assert_eq!(names, expected);
+    let narrow = found["narrow"].as_str().unwrap();
+    assert!(narrow.starts_with('c') && narrow.ends_with('…'), "{narrow}");
+}
+
+/// A box of two members is narrow: the number of those that are drawn has to stand in it.
+#[test]
+fn the_box_of_a_cycle_has_room_for_its_members() {
+    let directory = support::directory("html_browser_cycle");
+    std::fs::write(directory.join("stacks.folded"), STACKS).unwrap();
+    let steps = "
+      await tab('graph');
+      return { title: document.querySelector('.cluster .title').textContent };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    assert_eq!(found["title"], "cycle 1, 3 members");
 }

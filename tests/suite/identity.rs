@@ -10,6 +10,7 @@ use std::process::Command;
 
 use proftool::base::Svma;
 use proftool::binary::{Binary, demangle};
+use proftool::input::{MachineCode, Options as ReadOptions, Syntax};
 use proftool::profile::{Function, Profile};
 use proftool::symbolize::{self, Options};
 
@@ -208,6 +209,48 @@ fn a_split_off_part_that_is_inlined_back_is_not_a_call() {
     }
     let profile = profile(&program);
     assert!(recursive(&profile).is_empty(), "{:?}", recursive(&profile));
+}
+
+/// GCC splits `put`, inlines it into its callers, and the part back into it.
+const SPLIT_AND_INLINED: &str = "volatile int on; static char *volatile pool;\n\
+    void put(char *p) { if (__builtin_expect(!p, 1)) return; if (on) pool = p; on++; pool = 0; }\n\
+    __attribute__((noinline)) void use(char **all, int n) { for (int i = 0; i < n; i++) put(all[i]); }\n\
+    int main(int c, char **v) { use(v, c); put(v[c]); return 0; }\n";
+
+#[test]
+fn a_part_is_inlined_with_the_function_that_it_is_of() {
+    let sources = [("it.c", SPLIT_AND_INLINED)];
+    let Some(program) = build("split-inlined", &["gcc", "-O2", "-g"], &sources) else {
+        return;
+    };
+    let (profile, binary) = (profile(&program), Binary::open(&program).unwrap());
+    let lines = binary.lines();
+    let options = ReadOptions {
+        inlines: true,
+        ..ReadOptions::default()
+    };
+    let code = MachineCode::new(&profile, Syntax::Att, &options);
+    let (mut inlined, mut of_parts) = (0, 0);
+    for (id, function) in profile.functions.enumerate() {
+        if !["main", "use"].contains(&&*function.name) {
+            continue;
+        }
+        let listing = code.listing(id, function.address.into_iter()).unwrap();
+        for instruction in &listing.instructions {
+            let mut frames = Vec::new();
+            lines.frames(Svma(instruction.address), &mut frames);
+            let position = listing.position_of(instruction).unwrap();
+            let name = position.inlined.map(|name| &listing.names[name]);
+            let is_inlined = frames.len() > 1;
+            assert_eq!(name, is_inlined.then_some("put"), "{frames:?}");
+            inlined += usize::from(is_inlined);
+            of_parts += usize::from(frames[0].is_split_off);
+        }
+    }
+    assert!(inlined > 0);
+    if of_parts == 0 {
+        skipped("this gcc does not put the part of put() back");
+    }
 }
 
 #[test]

@@ -291,6 +291,67 @@ fn a_shortened_name_with_the_marks_behind_it_is_accepted() {
     }
 }
 
+#[test]
+fn a_module_with_brackets_in_its_name_gets_no_more_of_them() {
+    let mut builder = Builder::default();
+    let event = builder.event(Event::named("cpu-clock"));
+    let thread = builder.thread(Thread::new(1, 1, "par"));
+    for module in ["par", "libc.so.6", "[kernel]"] {
+        let module = builder.module(Module {
+            name: module.into(),
+            path: module.into(),
+        });
+        let function = builder.function(Function {
+            name: "futex_wait".into(),
+            linkage_name: None,
+            declared_at: None,
+            module,
+            address: Some(0x1000),
+            kind: FunctionKind::Named,
+        });
+        let path = builder.path(None, function, false);
+        builder.sample(event, thread, path, None, WeightSum::of(1));
+    }
+    let profile = builder.finish();
+    let labels = labels(&profile);
+    assert_eq!(
+        labels[1..],
+        ["futex_wait [libc.so.6]", "futex_wait [kernel]"]
+    );
+    let selection = all(&profile);
+    let ids: Vec<FunctionId> = profile.functions.ids().collect();
+    let found = search::find(&subject(&profile, &selection), &ids, &labels[2]);
+    assert_eq!(found, Found::One(ids[2]));
+}
+
+#[test]
+fn the_symbol_of_a_clone_names_its_function() {
+    let functions = [
+        ("scan", 3, ""),
+        ("scan.cold.worker", 9, ""),
+        ("rescan", 12, ""),
+    ];
+    let scan = Found::One(FunctionId::new(0));
+    for symbol in [
+        "scan.constprop.0",
+        "scan.isra.0.cold",
+        "scan.part.0",
+        "scan.lto_priv.12",
+        "scan.constprop.0.isra.0 (inferred)",
+    ] {
+        assert_eq!(found(&functions, symbol), scan, "{symbol}");
+    }
+    // What is called so itself comes first, and any other ending is a part of the name.
+    let worker = Found::One(FunctionId::new(1));
+    assert_eq!(found(&functions, "scan.cold"), worker);
+    for symbol in ["scan.hot", ".constprop.0", "scan.constprop.x"] {
+        assert!(
+            matches!(found(&functions, symbol), Found::Nothing(_)),
+            "{symbol}"
+        );
+    }
+}
+
 /// Of functions declared in these lines, the one that is found for a text.
 fn found(functions: &[(&str, u32, &str)], text: &str) -> Found {
     let profile = declared(functions);

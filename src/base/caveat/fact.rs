@@ -65,7 +65,9 @@ impl CaveatKind {
                      unknown"
                 )
             }
-            NoStacks => "recorded without call stacks: a function's total is its self".into(),
+            NoStacks => {
+                "recorded without call stacks: totals include inlined functions, but no calls".into()
+            }
             NotUnwound => {
                 format!(
                     "{n} sample{s} with stack copies of an unsupported architecture, not unwound"

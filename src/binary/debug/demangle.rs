@@ -28,6 +28,7 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// ```
 /// use proftool::binary::demangle;
 /// assert_eq!(demangle("_Z1fIJiEEvDpRKT_"), "void f<int>(…)");
+/// assert_eq!(demangle("_ZN1AC1IiEET_"), "A::A<int>(…)");
 /// assert_eq!(demangle("_ZSt3fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_"), "std::foo<…>(…)");
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
@@ -77,8 +78,11 @@ fn cpp(name: &str) -> Option<String> {
     let mut out = Bounded::default();
     write_cpp(&symbol, &print, &mut out).ok()?;
     out.text = usual(&out.text);
-    if has_doubtful_parameters(name) {
-        leave_out_parameters(&mut out.text);
+    let name = &name[..name.len() - rest.len()];
+    let is_constructor = has_constructor_template(name);
+    // References of packs (`Dp`) are left out by the demangler.
+    if is_constructor || name.contains("Dp") {
+        leave_out_parameters(&mut out.text, is_constructor && !name.ends_with('v'));
     }
     // GCC marks the parts of a function with a dotted suffix.
     match rest {
@@ -187,15 +191,15 @@ fn with_references_behind(text: &str) -> String {
     out
 }
 
-/// Whether the demangler may print other parameters than a function of this linkage name has: it leaves out
-/// references of packs (`Dp`), and takes the first parameter of constructors that are templates (`C1I`) for a type
-/// that they return.
-fn has_doubtful_parameters(name: &str) -> bool {
-    name.contains("Dp") || ["C1I", "C2I", "C3I"].iter().any(|mark| name.contains(mark))
+/// Whether a linkage name has a constructor that is a template. The demangler takes its first parameter for a type
+/// that it returns: `A::A<int>()` for `A::A<int>(int)`.
+fn has_constructor_template(name: &str) -> bool {
+    ["C1I", "C2I", "C3I"].iter().any(|mark| name.contains(mark))
 }
 
-/// Puts `…` in the place of the parameters of the function, the last ones of the name.
-fn leave_out_parameters(text: &mut String) {
+/// Puts `…` in the place of the parameters of the function, the last ones of the name; in that of none as well
+/// where `misses_one`, as the demangler did not print the only one.
+fn leave_out_parameters(text: &mut String, misses_one: bool) {
     let (mut depth, mut end, mut start) = (0usize, None, None);
     for (at, c) in text.char_indices().rev() {
         match c {
@@ -214,7 +218,7 @@ fn leave_out_parameters(text: &mut String) {
         }
     }
     if let (Some(start), Some(end)) = (start, end)
-        && end > start + 1
+        && (misses_one || end > start + 1)
         && !text[end..].contains(['<', '{'])
     {
         text.replace_range(start..=end, UNREAD_PARAMETERS);

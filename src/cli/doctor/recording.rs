@@ -119,7 +119,7 @@ fn kind(subject: &str, recorded: RecordedStacks) -> Check {
     let check = "stacks recorded";
     if recorded == RecordedStacks::None {
         let remedy = "record them: proftool record COMMAND";
-        let found = "none: a function's total is its self";
+        let found = "none: totals include inlined functions, but no calls";
         return told(subject, check, Status::Bad, found, remedy);
     }
     fine(subject, check, recorded.to_string())

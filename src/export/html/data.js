@@ -85,5 +85,9 @@ function weight(value, event) {
     const units = (BigInt(value) * scale * 2n + whole) / (whole * 2n);
     text = (decimals ? `${units / scale}.${String(units % scale).padStart(decimals, '0')}` : String(units)) + step[1];
   } else if (event.is_time) text += ' ns';
-  return event.is_time ? text : `${text} ${event.unit}`;
+  if (event.is_time) return text;
+  return event.unit === 'samples' ? numberOf(value, 'sample', text) : `${text} ${event.unit}`;
 }
+
+/** A number of things: `1 frame`, `1,234 frames`. */
+const numberOf = (count, thing, text = grouped(count)) => `${text} ${thing}${count === 1 ? '' : 's'}`;

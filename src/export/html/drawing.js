@@ -69,7 +69,7 @@ function drawCycle(event, listing, [number, x, y, width, height, members], time)
   const box = shape('g', place, shape('title', {}, `cycle ${number} as a whole${shown}; ${figures}`), shape('rect', { width, height, rx: 9 }));
   // Arrows that enter the cycle pass under its text.
   const text = shape('g', place,
-    shape('text', { x: 12, y: 17, class: 'title' }, shortened(`cycle ${number} as a whole${shown}`, width - 24, '600 12px system-ui, sans-serif')),
+    shape('text', { x: 12, y: 17, class: 'title' }, shortened(`cycle ${number}${shown}`, width - 24, '600 12px system-ui, sans-serif')),
     shape('text', { x: 12, y: 32 }, shortened(figures, width - 24, '11px system-ui, sans-serif')));
   return { box, text };
 }
@@ -130,7 +130,7 @@ function drawGraph(event, listing, time) {
 
 function showDrawingNote(event, made, { part, calls: sums }) {
   const count = grouped(made.functions.length), all = made.functions.length + made.hidden_functions;
-  const functions_ = made.hidden_functions ? `The ${count} functions with the largest totals, of ${grouped(all)}` : `All ${count} functions with samples`;
+  const functions_ = made.hidden_functions ? `The ${count} functions with the largest totals, of ${grouped(all)}` : all === 1 ? 'The only function with samples' : `All ${count} functions with samples`;
   const calls = made.hidden_calls ? `, and the ${grouped(made.calls.length)} heaviest of ${grouped(made.calls.length + made.hidden_calls)} calls between them` : ', and all calls between them';
   const time = part ? ` Figures are those of the time ${brushRange(event)} s; which functions and calls are drawn, and what is a cycle, is that of the whole time.${sums ? '' : ' Calls have no figures by time, and a cycle no total.'}` : '';
   const missing = made.functions.some(([id]) => id === state.chosen) ? '' : ` ${label(state.chosen)} is not in the drawing.`;
@@ -231,7 +231,7 @@ function startDrawing() {
 
 /** Offers the drawings of an event. */
 function offerDrawings(event) {
-  const options = event.drawings.map((made, i) => element('option', { value: i, textContent: made.hidden_functions ? `${made.functions.length} heaviest functions` : `all ${made.functions.length} functions` }));
+  const options = event.drawings.map((made, i) => element('option', { value: i, textContent: made.hidden_functions ? `${made.functions.length} heaviest functions` : made.functions.length === 1 ? 'the only function' : `all ${made.functions.length} functions` }));
   byId('drawing-level').replaceChildren(...options);
   drawing.level = 0;
 }

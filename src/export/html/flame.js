@@ -125,15 +125,37 @@ function drawFrame(pen, tree, i, x, y, w, look) {
   }
 }
 
+/** Where the last parts of a path begin, the longest first: not within arguments. */
+function endings(name) {
+  const found = [];
+  let depth = 0;
+  for (let i = 0; i < name.length; i++) {
+    if (name[i] === '<' || name[i] === '(') depth++;
+    else if ((name[i] === '>' || name[i] === ')') && depth) depth--;
+    else if (!depth && name[i] === ':' && name[i + 1] === ':') found.push(i++);
+  }
+  return found;
+}
+
+/** The least room in which the start of a path is left out, in pixels. */
+const NARROW = 84;
+
+/** As much of a text as there is room for: of a path its end, which tells functions apart. */
 function fitted(pen, text, room) {
-  let short = text.length * 4 > room * 1.6 ? text.slice(0, Math.ceil(room / 4)) : text;
-  if (short === text && pen.measureText(text).width <= room) return text;
-  let low = 0, high = short.length;
+  // What has more letters need not be measured.
+  const most = room / 2.5;
+  const fits = part => part.length <= most && pen.measureText(part).width <= room;
+  if (fits(text)) return text;
+  if (room >= NARROW) {
+    const end = endings(text).map(at => `…${text.slice(at)}`).find(fits);
+    if (end) return end;
+  }
+  let low = 0, high = Math.min(text.length, Math.ceil(most));
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (pen.measureText(`${short.slice(0, middle)}…`).width <= room) low = middle; else high = middle - 1;
+    if (pen.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle; else high = middle - 1;
   }
-  return low ? `${short.slice(0, low)}…` : '';
+  return low ? `${text.slice(0, low)}…` : '';
 }
 
 /** What is said of a frame: the figures that `tree` prints. */
@@ -142,7 +164,7 @@ function frameText(i) {
   if (i === 0) return `all samples: ${weight(all, event)}`;
   const id = tree.fn[i], lines = [label(id), moduleOf(id)];
   if (tree.marks[i] & STUB) {
-    lines.push(`collapsed call, continues ${tree.left_out[i]} ${tree.left_out[i] === 1 ? 'level' : 'levels'} above`, `through it: ${weight(tree.own[i], event)} (${percent(tree.own[i], all)} %)`);
+    lines.push(`collapsed call, continues ${numberOf(tree.left_out[i], 'level')} above`, `through it: ${weight(tree.own[i], event)} (${percent(tree.own[i], all)} %)`);
     return lines.filter(Boolean).join('\n');
   }
   const total = tree.width[i] + tree.more[i];
@@ -198,9 +220,9 @@ async function showFlame() {
     // It was about a frame of the other tree, with its figures.
     byId('flame-status').textContent = '';
   }
-  const left = tree.left ? ` ${grouped(tree.left)} lighter frames are left out of this page.` : '';
+  const left = tree.left ? ` ${numberOf(tree.left, 'lighter frame')} ${tree.left === 1 ? 'is' : 'are'} left out of this page.` : '';
   const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ` The whole time is shown, not ${brushRange(event)} s: ${whyWhole(event)}.` : '';
-  const frames = tree.width[0] ? `${grouped(tree.frames)} frames, ${tree.deepest} levels.` : 'No sample was taken in this part of time.';
+  const frames = tree.width[0] ? `${numberOf(tree.frames, 'frame')}, ${numberOf(tree.deepest, 'level')}.` : 'No sample was taken in this part of time.';
   byId('flame-note').textContent = `${frames}${left}${range}`;
   drawFlame();
 }

@@ -18,7 +18,7 @@ async function showSource() {
   const others = event.sources.map(source => element('li', {}, functionButton(source.function)));
   byId('source-list').replaceChildren(...others);
   byId('source-note').textContent = event.sources.length
-    ? `This page has the lines of the ${event.sources.length} functions with the most self weight whose lines or code were found:`
+    ? `This page has the lines of the ${event.sources.length === 1 ? 'function' : numberOf(event.sources.length, 'function')} with the most self weight whose lines or code were found:`
     : 'No source line and no machine code was found for the functions with the most self weight.';
   byId('source-kind').parentElement.hidden = !found;
   if (!found) {

@@ -109,7 +109,7 @@ function drawTable() {
   fill(0);
   markChosen();
   const all = event.flat.functions.length;
-  byId('table-note').textContent = `${grouped(order.length)} of ${grouped(all)} functions` + (shown.length < order.length ? `; the first ${grouped(ROWS)} are shown` : '') + leftOut(event);
+  byId('table-note').textContent = `${grouped(order.length)} of ${numberOf(all, 'function')}` + (shown.length < order.length ? `; the first ${grouped(ROWS)} are shown` : '') + leftOut(event);
   showCommand('flat', commandOf(event, `flat-${functionTable.sort}`, numbers.key ? numbers : null));
 }
 

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use super::colors::{HUES, OTHERS};
 use super::frames::Frames;
-use super::{MARGIN, ROW, WIDTH, class, line_of_text};
+use super::{COLUMNS, MARGIN, ROW, WIDTH, class, lines_of, paragraph};
+use crate::base::printable;
 use crate::export::text::{display_width, shortened};
 use crate::view::{label, number};
 
@@ -18,21 +19,47 @@ const SAMPLE: u64 = 18;
 const NAME: usize = 36;
 
 /// A sample of a colour or pattern, and what it means.
-struct Entry {
+pub(super) struct Entry {
     class: String,
     text: String,
 }
 
-/// A line of the legend.
-pub(super) enum Line {
-    /// Samples with their meaning.
-    Samples(Vec<(u64, String, String)>),
-    /// A sentence.
-    Text(String),
+/// A sample with its place: the line, and where it begins.
+pub(super) struct Placed {
+    line: u64,
+    x: u64,
+    entry: Entry,
 }
 
-/// The lines.
-pub(super) fn lines(frames: &Frames) -> Vec<Line> {
+/// A part of the legend.
+pub(super) enum Part {
+    /// Samples with their meaning.
+    Samples(Vec<Placed>),
+    /// The lines of a sentence.
+    Text(Vec<String>),
+}
+
+impl Part {
+    fn text(text: &str) -> Part {
+        Part::Text(lines_of(&printable(text), COLUMNS))
+    }
+
+    /// The number of lines.
+    fn height(&self) -> u64 {
+        match self {
+            Part::Samples(samples) => samples.last().map_or(0, |last| last.line + 1),
+            Part::Text(lines) => lines.len() as u64,
+        }
+    }
+}
+
+/// The number of lines of all parts.
+pub(super) fn height(parts: &[Part]) -> u64 {
+    parts.iter().map(Part::height).sum()
+}
+
+/// The parts.
+pub(super) fn parts(frames: &Frames) -> Vec<Part> {
     let profile = frames.subject.profile;
     let total = frames.subject.selection.total();
     let colors = &frames.colors;
@@ -61,15 +88,15 @@ pub(super) fn lines(frames: &Frames) -> Vec<Line> {
             text: format!("{count} more module{s} {share}%"),
         });
     }
-    let mut lines = Vec::new();
+    let mut parts = Vec::new();
     if colors.by_module {
-        lines.push(Line::Text(
-            "Colour: module, with its share of self. Shades only separate frames.".into(),
+        parts.push(Part::text(
+            "Colour: module, with its share of self. Shades only separate frames.",
         ));
     } else if !frames.picture.layout.frames.is_empty() {
-        lines.push(Line::Text("Colour: function; modules are not known".into()));
+        parts.push(Part::text("Colour: function; modules are not known"));
     }
-    lines.extend(arranged(entries));
+    parts.push(arranged(entries));
     let mut patterns = Vec::new();
     if frames.has(|node| frames.is_mark(node)) {
         patterns.push(Entry {
@@ -90,59 +117,59 @@ pub(super) fn lines(frames: &Frames) -> Vec<Line> {
             text: "a collapsed call: its samples are in the frame of that name below it".into(),
         });
     }
-    lines.extend(arranged(patterns));
+    parts.push(arranged(patterns));
     let caveats = profile.caveats.iter();
-    let mut notes: Vec<Line> = caveats
-        .map(|caveat| Line::Text(format!("Note: {caveat}")))
+    let mut notes: Vec<Part> = caveats
+        .map(|caveat| Part::text(&format!("Note: {caveat}")))
         .collect();
     if !notes.is_empty() && frames.subject.is_part() {
         notes.insert(
             0,
-            Line::Text("Notes describe the whole file, not only the samples shown:".into()),
+            Part::text("Notes describe the whole file, not only the samples shown:"),
         );
     }
-    lines.extend(notes);
-    lines
+    parts.extend(notes);
+    parts
 }
 
-/// The entries in lines.
-fn arranged(entries: Vec<Entry>) -> Vec<Line> {
-    let mut lines: Vec<Vec<(u64, String, String)>> = Vec::new();
-    let mut x = WIDTH;
-    for entry in entries {
+/// The entries next to and below each other.
+fn arranged(entries: Vec<Entry>) -> Part {
+    let (mut line, mut x) = (0, MARGIN);
+    let place = |entry: Entry| {
         let width = SAMPLE + (display_width(&entry.text) as u64 + 3) * CHAR;
-        if x + width > WIDTH - MARGIN {
-            lines.push(Vec::new());
-            x = MARGIN;
+        if x > MARGIN && x + width > WIDTH - MARGIN {
+            (line, x) = (line + 1, MARGIN);
         }
-        if let Some(line) = lines.last_mut() {
-            line.push((x, entry.class, entry.text));
-        }
+        let placed = Placed { line, x, entry };
         x += width;
-    }
-    lines.into_iter().map(Line::Samples).collect()
+        placed
+    };
+    Part::Samples(entries.into_iter().map(place).collect())
 }
 
-/// Writes the lines from this place on.
-pub(super) fn write(out: &mut dyn Write, lines: &[Line], top: u64) -> io::Result<()> {
-    let room = ((WIDTH - 2 * MARGIN) / CHAR) as usize;
-    for (number, line) in lines.iter().enumerate() {
-        let y = top + (number as u64 + 1) * ROW;
-        match line {
-            Line::Text(text) => {
-                line_of_text(out, "note", MARGIN, y, &shortened(text, room))?;
-            }
-            Line::Samples(samples) => {
-                for (x, class, text) in samples {
+/// Writes the parts from this place on.
+pub(super) fn write(out: &mut dyn Write, parts: &[Part], top: u64) -> io::Result<()> {
+    let mut y = top + ROW;
+    for part in parts {
+        match part {
+            Part::Text(lines) => paragraph(out, "note", MARGIN, y, lines)?,
+            Part::Samples(samples) => {
+                out.write_all(b"<g class=\"samples\">\n")?;
+                for Placed { line, x, entry } in samples {
+                    let y = y + line * ROW;
                     let top = y - 11;
+                    let class = &entry.class;
                     writeln!(
                         out,
                         "<rect class=\"{class}\" x=\"{x}\" y=\"{top}\" width=\"14\" height=\"13\"/>"
                     )?;
-                    line_of_text(out, "note", x + SAMPLE, y, text)?;
+                    let text = [printable(&entry.text).into_owned()];
+                    paragraph(out, "note", x + SAMPLE, y, &text)?;
                 }
+                out.write_all(b"</g>\n")?;
             }
         }
+        y += part.height() * ROW;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! A flame graph as a picture in SVG: call paths from the root at the bottom up, or callers from the
 //! innermost functions at the top down.
 //!
-//! The file is complete without its script, which adds search and zoom, and asks for nothing from
-//! outside. A frame is a group of a `title`, a `rect` and, where there is room, a `text`:
+//! The file is complete without its script, which adds search and zoom, lays the picture out again for the width of
+//! the window, and asks for nothing from outside. A frame is a group of a `title`, a `rect` and, where there is room, a `text`:
 //!
 //! ```text
 //!   <g><title>parse (1,234 samples, 5.60%; self 12; app)</title>
@@ -29,7 +29,7 @@ use crate::view::tree::Direction;
 use crate::view::{Names, Subject, number};
 
 use super::naming::PRODUCER;
-use super::text::display_width;
+use super::text::{display_width, wrapped};
 
 /// The width of the picture in pixels.
 const WIDTH: u64 = 1200;
@@ -41,6 +41,8 @@ const PLOT: u64 = WIDTH - 2 * MARGIN;
 const ROW: u64 = 17;
 /// The width of a character, of the widest of the usual fonts.
 const CHAR: f64 = 7.3;
+/// The columns of lines above and below the frames.
+const COLUMNS: usize = (PLOT as f64 / CHAR) as usize;
 /// The columns of the title, in letters of 15 pixels instead of 12: it ends where the controls begin, which take
 /// 600 pixels of its line.
 const TITLE: usize = ((PLOT - 600) as f64 * 12.0 / 15.0 / CHAR) as usize;
@@ -109,11 +111,18 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
         short: Labels::new(&short, functions()),
     };
     let head = head(subject, picture);
-    let top = 12 + ROW * (head.len() as u64 + 1);
+    let facts: Vec<String> = head[1..]
+        .iter()
+        .map(|fact| printable(fact).into())
+        .collect();
+    let facts: Vec<Vec<String>> = facts.iter().map(|fact| lines_of(fact, COLUMNS)).collect();
+    let lines_above = 1 + facts.iter().map(Vec::len).sum::<usize>() as u64;
+    // Between them and the frames is room for a line of the script.
+    let top = 12 + ROW * (lines_above + 1) + ROW / 2;
     let levels = u64::from(frames.levels());
     let below = top + levels * ROW + ROW / 2;
-    let foot = legend::lines(&frames);
-    let height = below + (foot.len() as u64 + 1) * ROW;
+    let foot = legend::parts(&frames);
+    let height = below + (legend::height(&foot) + 1) * ROW;
     write!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
@@ -126,13 +135,12 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
         out,
         "<rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\"/>"
     )?;
-    let room = (PLOT as f64 / CHAR) as usize;
-    for (number, line) in head.iter().enumerate() {
-        let class = ["title", "head"][number.min(1)];
-        let y = 12 + ROW * (number as u64 + 1);
-        let line = printable(line);
-        let line = cut(&line, [TITLE, room][number.min(1)]);
-        line_of_text(out, class, MARGIN, y, &line)?;
+    let title = printable(&head[0]);
+    paragraph(out, "title", MARGIN, 12 + ROW, &[cut(&title, TITLE).into()])?;
+    let mut y = 12 + 2 * ROW;
+    for lines in &facts {
+        paragraph(out, "head", MARGIN, y, lines)?;
+        y += ROW * lines.len() as u64;
     }
     let root = match picture.direction {
         Direction::TopDown => "bottom",
@@ -141,11 +149,13 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
     writeln!(
         out,
         "<g id=\"frames\" data-root=\"{root}\" data-left=\"{MARGIN}\" data-width=\"{PLOT}\" \
-         data-char=\"{CHAR}\">"
+         data-char=\"{CHAR}\" data-row=\"{ROW}\" data-top=\"{top}\" data-bottom=\"{below}\">"
     )?;
     frames.write(out, top)?;
     out.write_all(b"</g>\n")?;
+    out.write_all(b"<g id=\"foot\">\n")?;
     legend::write(out, &foot, below)?;
+    out.write_all(b"</g>\n")?;
     out.write_all(b"<script><![CDATA[\n")?;
     out.write_all(include_bytes!("flames.js"))?;
     out.write_all(b"]]></script>\n</svg>\n")
@@ -228,12 +238,27 @@ fn class(hue: usize, shade: usize) -> String {
     format!("m{hue}{}", ["", "b", "c"][shade % SHADES])
 }
 
-fn line_of_text(out: &mut dyn Write, class: &str, x: u64, y: u64, text: &str) -> io::Result<()> {
-    let text = escaped(text);
-    writeln!(
-        out,
-        "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"
-    )
+/// The lines of a text that is printable, in this number of columns. The text is what they have together.
+fn lines_of(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = wrapped(text, 0, columns);
+    let last = lines.len() - 1;
+    for line in &mut lines[..last] {
+        line.push(' ');
+    }
+    lines
+}
+
+/// Writes lines below each other.
+fn paragraph(out: &mut dyn Write, class: &str, x: u64, y: u64, lines: &[String]) -> io::Result<()> {
+    write!(out, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">")?;
+    for (number, line) in lines.iter().enumerate() {
+        let line = escaped(line);
+        match number {
+            0 => write!(out, "{line}")?,
+            _ => write!(out, "<tspan x=\"{x}\" dy=\"{ROW}\">{line}</tspan>")?,
+        }
+    }
+    out.write_all(b"</text>\n")
 }
 
 /// The start of a text, in this number of columns.

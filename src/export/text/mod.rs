@@ -206,7 +206,7 @@ fn write_sentence(
 }
 
 /// Breaks a text into lines that fit, with an indent, into `width` columns; longer words stand alone.
-fn wrapped(text: &str, indent: usize, width: usize) -> Vec<String> {
+pub(in crate::export) fn wrapped(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for (i, word) in text.split(' ').enumerate() {

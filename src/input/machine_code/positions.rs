@@ -69,10 +69,12 @@ fn add_lines(listing: &mut Listing, lines: &Lines, stated: &impl Fn(u64) -> Svma
         let Some((file, line)) = line_of(innermost) else {
             continue;
         };
+        // A part of a function that is inlined is inlined with it.
+        let inner = &frames[..frames.len() - 1];
         let inlined = innermost
             .function
             .as_deref()
-            .filter(|_| frames.len() > 1 && is_inlined(innermost))
+            .filter(|_| inner.iter().any(is_inlined))
             .map(|name| match inlined_names.get(name) {
                 Some(&known) => known,
                 None => {

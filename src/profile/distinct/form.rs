@@ -42,7 +42,13 @@ impl Form {
                 1 => &module.name,
                 _ => last_parts(&module.path, parts),
             };
-            write!(text, " [{shown}]").expect("writing to a String does not fail");
+            // The names of modules without a file have brackets of their own: `[kernel]`.
+            let written = if shown.starts_with('[') {
+                write!(text, " {shown}")
+            } else {
+                write!(text, " [{shown}]")
+            };
+            written.expect("writing to a String does not fail");
             (!module.name.is_empty()).then_some(())
         };
         match self {

@@ -1,15 +1,18 @@
 //! The machine code of a function, with source lines between the instructions.
 
+use std::borrow::Cow;
+
 use super::{
     AnnotateView, RowOf, Section, Weights, arrows, expanded, figures, has_calls, row, shown,
     source, without_weights,
 };
 use crate::analysis::annotate::CodeWeights;
 use crate::profile::{Instruction, Listing, Origin};
-use crate::view::Subject;
+use crate::view::name::short_name;
 use crate::view::number;
 use crate::view::page::Block;
 use crate::view::table::{Cell, Column, Guide, Role, Table};
+use crate::view::{Names, Subject};
 
 /// Machine code with its weights.
 #[derive(Clone, Debug)]
@@ -62,6 +65,32 @@ fn origin(origin: Origin) -> Option<String> {
     })
 }
 
+/// Names of more bytes lose the start of their path on a page.
+const LONG: usize = 32;
+
+/// The name of another function as it stands beside code, where there is little room: its last two parts, if it is
+/// long.
+fn brief(names: Names, name: &str) -> Cow<'_, str> {
+    if names != Names::Short {
+        return Cow::Borrowed(name);
+    }
+    let short = short_name(name);
+    let mut depth = 0usize;
+    let mut starts = short.char_indices().rev().filter(|&(at, c)| {
+        match c {
+            '>' | ')' => depth += 1,
+            '<' | '(' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && short[at..].starts_with("::")
+    });
+    let start = starts.nth(1).filter(|_| short.len() > LONG);
+    match start {
+        Some((start, _)) => Cow::Owned(format!("…{}", &short[start..])),
+        None => short,
+    }
+}
+
 impl CodeView {
     pub(super) fn new(listing: Listing, of: Option<&CodeWeights>) -> CodeView {
         let mut weights = vec![(0, 0); listing.instructions.len()];
@@ -103,10 +132,14 @@ impl CodeView {
 
     /// What an instruction calls, or jumps to outside of the listing: `parse`, `parse+0x12`.
     pub fn callee(&self, instruction: &Instruction) -> Option<String> {
+        self.callee_named(instruction, Names::Full)
+    }
+
+    fn callee_named(&self, instruction: &Instruction, names: Names) -> Option<String> {
         let callee = instruction.callee?;
-        let name = &self.listing.names[callee.function];
+        let name = brief(names, &self.listing.names[callee.function]);
         Some(match callee.offset {
-            0 => name.to_owned(),
+            0 => name.into_owned(),
             offset => format!("{name}+{offset:#x}"),
         })
     }
@@ -138,14 +171,14 @@ impl CodeView {
             was_shown = true;
             let instruction = line.instruction;
             if last != Some(instruction.position) {
-                table.rows.extend(self.source(view, instruction));
+                table.rows.extend(self.source(view, subject, instruction));
             }
             last = Some(instruction.position);
             rows.push((instruction.address, table.rows.len()));
             rows_of.resize(table.rows.len(), None);
             rows_of.push(Some(RowOf::Instruction(number)));
             let callee = self
-                .callee(instruction)
+                .callee_named(instruction, subject.names)
                 .map_or(String::new(), |callee| format!(" <{callee}>"));
             table.rows.push(row(
                 (line.self_weight, whole.0),
@@ -196,7 +229,12 @@ impl CodeView {
     }
 
     /// A row with the source line of an instruction.
-    fn source(&self, view: &AnnotateView, instruction: &Instruction) -> Option<Vec<Cell>> {
+    fn source(
+        &self,
+        view: &AnnotateView,
+        subject: &Subject,
+        instruction: &Instruction,
+    ) -> Option<Vec<Cell>> {
         let position = self.listing.position_of(instruction)?;
         let file = &self.listing.names[position.file];
         let name = file.rsplit('/').next().unwrap_or(file);
@@ -204,7 +242,9 @@ impl CodeView {
             .text(file, position.line)
             .map(|text| expanded(text.trim_start()));
         let inlined = position.inlined.map(|name| &self.listing.names[name]);
-        let inlined = inlined.map_or(String::new(), |name| format!(" (inlined {name})"));
+        let inlined = inlined.map_or(String::new(), |name| {
+            format!(" (inlined {})", brief(subject.names, name))
+        });
         let place = format!("{name}:{}{inlined}", position.line);
         let mut cells = vec![Cell::Nothing; 6];
         cells.push(Cell::Faint {
@@ -243,5 +283,34 @@ impl CodeView {
                 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_beside_code_keep_their_end() {
+        let parse = "nl::json_abi_v3::basic_json<std::map, bool>::parse<std::string>(std::string)";
+        for (name, expected) in [
+            ("memcpy", "memcpy"),
+            (
+                "std::vector<int>::push_back(int const&)",
+                "std::vector::push_back",
+            ),
+            (parse, "…::basic_json::parse"),
+            (
+                "hashbrown::raw::inner::RawTable<T,A>::reserve_rehash",
+                "…::RawTable::reserve_rehash",
+            ),
+            (
+                "a_function_of_c_with_a_name_of_many_words",
+                "a_function_of_c_with_a_name_of_many_words",
+            ),
+        ] {
+            assert_eq!(brief(Names::Short, name), expected, "{name}");
+        }
+        assert_eq!(brief(Names::Full, parse), parse);
     }
 }

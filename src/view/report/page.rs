@@ -156,7 +156,9 @@ impl Report {
             blocks.push(Block::Heading(command.clone()));
         }
         let mut text = subject.headline();
-        if let Some(duration) = subject.profile.about.duration {
+        // One time, or none, is no duration.
+        let duration = subject.profile.about.duration;
+        if let Some(duration) = duration.filter(|&duration| duration > 0) {
             text.push_str(&format!(", recorded over {}", number::duration(duration)));
         }
         if self.threads.len() > 1 {
