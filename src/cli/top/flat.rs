@@ -23,6 +23,7 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
     flat.rows
         .retain(|row| search.finds(subject.profile, row.function));
     let mut left_out = vec!["samples", "inferred", "total_max"];
+    left_out.extend(flat::CALLS_IN_ONE);
     if flat.rows.iter().all(|row| row.module.is_empty()) {
         left_out.push("module");
     }

@@ -19,6 +19,7 @@ FIGURES
   ⋯ N frames: std → f  tree: a chain of calls outside of the project's code
              with nearly the same total; callees under 0.5 % of its other
              frames are not shown
+  ≥ calls    at least: not all calls of the function can be counted
   children   graph: weight of the function's callees when called by this caller
   outside    cycles: weight of callees outside the cycle
   fonseca    cycles: an estimate of the total from the weights of calls"

@@ -7,7 +7,7 @@ use proftool::base::CaveatKind;
 use super::super::draw::Paint;
 use super::super::key::Key;
 use super::super::source::{State, Written};
-use super::stage::{CALCULATOR, LATER, Stage, seen};
+use super::stage::{CALCULATOR, LATER, Stage, built, seen, seen_of};
 
 #[track_caller]
 fn holds(name: &str, screen: &str) {
@@ -124,6 +124,49 @@ fn samples_that_do_not_add_up_are_reported_on_every_screen() {
     stage.see(std::sync::Arc::new(missed));
     let told = "samples miss processor time (i)";
     assert!(stage.screen().contains(told), "{}", stage.screen());
+}
+
+#[test]
+fn a_total_of_incomplete_stacks_is_a_range_in_every_view() {
+    let stacks = "\
+[truncated] [x];even [x];even [x] 90
+[truncated] [x];odd [x];even [x];odd [x] 40
+main [x];even [x];odd [x];even [x];even [x] 20";
+    for view in ["1", "2", "3", "4"] {
+        let mut stage = Stage::new(100, 40, stacks);
+        stage.keys("1/main");
+        stage.key(Key::Enter);
+        stage.keys(view);
+        stage.key(Key::Escape);
+        let screen = stage.screen();
+        assert!(screen.contains("at most %"), "{screen}");
+        assert!(view == "4" || screen.contains("100.00"), "{screen}");
+    }
+    let mut stage = Stage::new(100, 40, stacks);
+    stage.keys("4");
+    holds("cut.100x40", &stage.screen());
+}
+
+#[test]
+fn numbers_of_calls_are_marked_where_they_are_lower_bounds() {
+    let (mut builder, functions) = built(CALCULATOR);
+    let id = |name| functions[name];
+    let (main, parse, lex) = (id("main [calc]"), id("parse [calc]"), id("lex [calc]"));
+    builder.count(Some(main), parse, 1200);
+    builder.count(Some(parse), lex, 7);
+    builder.count_some([], vec![parse]);
+    let mut stage = Stage::new(100, 24, CALCULATOR);
+    stage.see(seen_of(2, builder.finish()));
+    let screen = stage.screen();
+    let line = |name: &str| screen.lines().find(|it| it.contains(name)).unwrap();
+    assert!(line("parse").contains(" 1,200 "), "{screen}");
+    assert!(line("lex").contains(" ≥7 "), "{screen}");
+    // One column, as on the page of the command.
+    let titles = screen.lines().nth(3).unwrap();
+    assert!(
+        !titles.contains("at least") && !titles.contains("recursive"),
+        "{screen}"
+    );
 }
 
 #[test]
