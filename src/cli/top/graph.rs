@@ -24,7 +24,7 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
     let summary = Summary::of(subject.profile, subject.selection, &counting);
     let view = graph::arrange(subject, &summary, &options);
     let entry = view.entry(subject, function);
-    let table = entry.table.without(&["index"]);
+    let table = entry.table;
     let (callers, callees) = (entry.itself, table.rows.len() - entry.itself - 1);
     let mut lines = Vec::new();
     let mut first = 0;
@@ -66,11 +66,14 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
     );
     Listing {
         columns: table.columns,
-        about: vec![if lines.len() == callers + callees + 1 {
-            about
-        } else {
-            format!("{} of {about}", lines.len() - 1)
-        }],
+        about: vec![
+            view.name(function).to_owned(),
+            if lines.len() == callers + callees + 1 {
+                about
+            } else {
+                format!("{} of {about}", lines.len() - 1)
+            },
+        ],
         lines,
         hidden: 0,
         first,

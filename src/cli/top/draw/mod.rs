@@ -220,16 +220,9 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         about.push(format!("lines with /{pattern}/"));
     }
     if let Some(shown) = app.shown() {
-        if app.wish.view == View::Graph {
-            let name = shown
-                .about
-                .as_ref()
-                .map(|about| proftool::view::name::short_name(&about.name).into_owned());
-            about.push(match name {
-                Some(name) if shown.is_gone => format!("{name} is in no stack"),
-                Some(name) => name,
-                None => "no samples".into(),
-            });
+        if let Some(gone) = shown.about.as_ref().filter(|_| shown.is_gone) {
+            let name = proftool::view::name::short_name(&gone.name);
+            about.push(format!("{name} is in no stack"));
         }
         about.extend(shown.listing.about.iter().cloned());
         if shown.events.len() > 1 {
