@@ -108,6 +108,8 @@ fn main() -> anyhow::Result<()> {
                 half_life: None,
                 event: None,
                 filter: Filter::default(),
+                resolve: None,
+                time: String::new(),
                 own: Vec::new(),
             };
             screen::show(&replay, &shown, &options)
@@ -178,7 +180,7 @@ fn time(file: &Path) -> anyhow::Result<()> {
             let began = Instant::now();
             app.resize(draw::room(buffer.area));
             app.receive(prepared);
-            draw::draw(&app, &shown, paint, &mut buffer);
+            draw::draw(&mut app, &shown, paint, &mut buffer);
             drawn.push(began.elapsed());
         }
         let median = |times: &mut Vec<Duration>| {

@@ -39,7 +39,8 @@ The screen is that of proftool top. The keys 1 to 4 choose the view (flat,
 graph, tree, cycles). Enter shows the selected function in detail, a its source
 lines, a again its machine code. / filters lines, f stacks, t a command or
 thread, T the time. ? lists all keys, and q quits. The numbers are those of the
-commands of these names with the same filters.
+commands of these names with the same filters; graph and cycles show sampled
+calls only, as with --static off.
 
 Examples:
   proftool browse                     look around in perf.data
@@ -66,18 +67,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .map(|event| profile.events[event].name.clone());
     let filter = args.query.filter(&profile);
     let name = args.query.file().display().to_string();
-    let picks = if args.query.picks_samples() {
-        "filtered by options"
-    } else {
-        ""
-    };
+    let picks = args.query.lasting_filters();
     let command = profile.about.command.clone();
     let rows = if by.is_other() {
         by.option().replace("--", "")
     } else {
         String::new()
     };
-    let parts: Vec<&str> = [command.as_deref().unwrap_or_default(), picks, &rows]
+    // What is shown comes before where it was recorded: what is last is left out first.
+    let parts: Vec<&str> = [&*picks, &rows, command.as_deref().unwrap_or_default()]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect();
@@ -93,7 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         rows: by.kind(),
         latest: Arc::new(Mutex::new(Latest {
             seen: Arc::new(seen(1, by_rows(profile, by.kind()))),
-            part: None,
+            part: args.query.time().map(|time| format!("time {time} s")),
         })),
         asked: Arc::default(),
     };
@@ -101,6 +99,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         screen: args.screen,
         event,
         filter,
+        time: args.query.time().unwrap_or_default(),
         own: args.query.own().to_vec(),
     };
     top::browse(&recording, &shown, start)?;

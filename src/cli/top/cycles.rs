@@ -14,7 +14,7 @@ use proftool::view::range;
 use proftool::view::table::{Cell, Column, Role};
 
 use super::listing::{Key, Line, Listing, Look, key, key_of};
-use super::wish::Search;
+use super::wish::{Matches, Search};
 use super::written::samples;
 
 /// The cycles that are shown.
@@ -36,7 +36,7 @@ pub fn listing(subject: &Subject, search: &Search) -> Listing {
         subject,
         view: &view,
         is_searched: search.is_on(),
-        search,
+        found: search.among(subject),
         lines: Vec::new(),
         has_ranges: false,
     };
@@ -101,7 +101,7 @@ struct Lines<'a> {
     subject: &'a Subject<'a>,
     view: &'a CyclesView<'a>,
     is_searched: bool,
-    search: &'a Search,
+    found: Matches,
     lines: Vec<Line>,
     /// Whether a total is a range.
     has_ranges: bool,
@@ -264,7 +264,7 @@ impl Lines<'_> {
     }
 
     fn finds(&self, id: FunctionId) -> bool {
-        self.search.finds(self.subject.profile, id)
+        self.found.has(id)
     }
 
     fn total(&self, id: FunctionId) -> u64 {

@@ -26,12 +26,13 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
     let entry = view.entry(subject, function);
     let table = entry.table;
     let (callers, callees) = (entry.itself, table.rows.len() - entry.itself - 1);
+    let found = search.among(subject);
     let mut lines = Vec::new();
     let mut first = 0;
     for (at, (cells, function)) in table.rows.into_iter().zip(entry.functions).enumerate() {
         let is_itself = at == entry.itself;
         let is_found = match function {
-            Some(function) => search.finds(subject.profile, function),
+            Some(function) => found.has(function),
             None => !search.is_on(),
         };
         // The page is about the function itself, so it stays whatever is searched for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::Collapse;
-use proftool::profile::{EventId, FunctionId, Profile, Selection};
+use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
 use proftool::view::{Figures, Names, Subject};
 
 use super::super::advice::Situation;
@@ -188,10 +188,14 @@ impl Kept {
         let profile = &seen.profile;
         let selection = match event(profile, wish.event.as_deref()) {
             None => Selection::nothing(),
-            Some(event) => profile.select(event, &wish.filter()),
+            Some(event) => wish.select(profile, event),
+        };
+        let everything = Filter {
+            weighing: wish.base.weighing,
+            ..Filter::default()
         };
         let all = match event(profile, wish.event.as_deref()) {
-            Some(event) if wish.picks() => profile.select(event, &wish.base).total(),
+            Some(event) if wish.picks() => profile.select(event, &everything).total(),
             _ => selection.total(),
         };
         Kept {

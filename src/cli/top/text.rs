@@ -9,6 +9,7 @@ use proftool::view::number;
 use super::super::advice::Situation;
 use super::app::{App, Overlay};
 use super::listing::Whole;
+use super::prepare::Prepared;
 use super::source::{Seen, State};
 use super::wish::{View, Who, Wish};
 use super::written::samples;
@@ -85,20 +86,9 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
         Unit::Samples => format!("100 % = {}", samples(whole.weight)),
         _ => format!("100 % = {weight}{}", whole.event),
     }];
-    let share = || number::percent(whole.weight, whole.all, 2);
-    if let Some(focus) = &wish.focus {
-        parts.push(format!("{} % of all: stacks with /{focus}/", share()));
-    }
-    if let Some(who) = &wish.who {
-        let only = match who {
-            Who::Command(name) => format!("command {name}"),
-            Who::Process(pid) => format!("process {pid}"),
-            Who::Thread(tid) => format!("thread {tid}"),
-        };
-        match wish.focus {
-            Some(_) => parts.push(only),
-            None => parts.push(format!("{} % of all: {only}", share())),
-        }
+    if let Some(picked) = picked(wish) {
+        let share = number::percent(whole.weight, whole.all, 2);
+        parts.push(format!("{share} % of all: {picked}"));
     }
     let since = match since {
         Since::Start => Some("since the start"),
@@ -124,6 +114,18 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
         }
     }
     parts
+}
+
+/// What keys chose to look at: `stacks with /parse/, thread 4711`.
+pub fn picked(wish: &Wish) -> Option<String> {
+    let focus = { wish.focus.as_ref() }.map(|focus| format!("stacks with /{focus}/"));
+    let who = wish.who.as_ref().map(|who| match who {
+        Who::Command(name) => format!("command {name}"),
+        Who::Process(pid) => format!("process {pid}"),
+        Who::Thread(tid) => format!("thread {tid}"),
+    });
+    let parts: Vec<String> = [who, focus].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Whether it runs, and how long.
@@ -195,6 +197,29 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     parts
 }
 
+/// Why a view has no lines.
+pub fn empty(app: &App, shown: &Prepared) -> &'static str {
+    let has_samples = shown.whole.samples > 0;
+    let recorded = match &app.state {
+        State::Recorded(part) => Some(part),
+        _ => None,
+    };
+    match (recorded, app.wish.view) {
+        _ if shown.is_gone && recorded.is_some() => {
+            "it is on no stack that is shown; Backspace goes back"
+        }
+        _ if shown.is_gone => "no stack has the function at the moment; Backspace goes back",
+        _ if has_samples && app.wish.search.is_on() => "no line matches; Esc shows all",
+        (_, View::Cycles) if has_samples => "no function is on a stack more than once",
+        _ if has_samples => "nothing to show",
+        _ if app.wish.focus.is_some() => "no sample passes; Esc clears the focus",
+        _ if app.wish.who.is_some() => "no sample passes; Esc clears the thread",
+        (Some(Some(_)), _) => "no samples in this time; Esc shows all",
+        (Some(None), _) => "there are no samples; i says why, if that is known",
+        (None, _) => "no samples yet",
+    }
+}
+
 /// The number of samples whose stacks were merged into one, in words.
 pub fn seldom(count: u64) -> String {
     format!("{} of rare stacks", number::grouped(count))
@@ -213,13 +238,23 @@ pub fn sort(sort: Sort) -> &'static str {
 /// The keys of a view, the most important first.
 pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
     let close = ("Esc", "close");
-    if let Some((Overlay::Page, _)) = app.overlay {
-        let page = [
-            ("a", "source, assembly"),
-            ("Enter", "detail"),
-            ("/", "find"),
-        ];
-        return [&[close][..], &page, &[("n", "next")]].concat();
+    match app.overlay {
+        None => {}
+        Some((Overlay::Page, _)) => {
+            let page = [
+                ("a", "source, assembly"),
+                ("Enter", "detail"),
+                ("/", "find"),
+            ];
+            return [&[close][..], &page, &[("n", "next"), ("?", "help")]].concat();
+        }
+        Some((overlay, _)) => {
+            let other = match overlay {
+                Overlay::Help => ("i", "info"),
+                _ => ("?", "help"),
+            };
+            return vec![close, ("PgDn", "on"), ("PgUp", "back"), other];
+        }
     }
     if app.is_recording() {
         return keys_of_recording(app.wish.view);

@@ -156,12 +156,10 @@ fn found(subject: &Subject, calls: &CallTree, search: &Search) -> Option<IdVec<N
     if !search.is_on() {
         return None;
     }
-    let functions: Vec<bool> = (subject.profile.functions.ids())
-        .map(|function| search.finds(subject.profile, function))
-        .collect();
+    let matches = search.among(subject);
     let mut found = IdVec::filled(false, calls.nodes.len());
     for (id, node) in calls.nodes.enumerate().rev() {
-        found[id] |= functions[node.function.index()];
+        found[id] |= matches.has(node.function);
         if let (true, Some(parent)) = (found[id], node.parent) {
             found[parent] = true;
         }

@@ -113,11 +113,7 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
         }
     }
     if listing.lines.is_empty() && body.height > 1 {
-        let text = match (shown.is_gone, app.wish.search.is_on()) {
-            (true, _) => "no stack has the function at the moment; Backspace goes back",
-            (false, true) => "no line matches; Esc shows all",
-            (false, false) => "nothing to show",
-        };
+        let text = super::text::empty(app, shown);
         put(buffer, body.x, body.y + 1, text, Style::new());
     }
 }

@@ -170,6 +170,18 @@ fn numbers_of_calls_are_marked_where_they_are_lower_bounds() {
 }
 
 #[test]
+fn marks_stay_apart_without_characters_beyond_ascii() {
+    let mut stage = Stage::new(80, 60, CALCULATOR);
+    stage.paint.unicode = false;
+    stage.keys("?");
+    let help = stage.screen();
+    assert!(
+        help.contains("  =f  ") && help.contains("  > calls  "),
+        "{help}"
+    );
+}
+
+#[test]
 fn on_a_narrow_screen_names_and_shares_are_left() {
     let mut stage = Stage::new(28, 8, CALCULATOR);
     let screen = stage.screen();

@@ -11,6 +11,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::super::super::advice::Situation;
+use super::super::super::query::focus;
 use super::super::app::{Action, App};
 use super::super::draw::{self, Paint};
 use super::super::key::Key;
@@ -140,6 +141,7 @@ impl Stage {
             },
             made: None,
         };
+        stage.app.wish.resolve = Some(focus::resolved);
         stage.see(seen(1, stacks));
         stage
     }
