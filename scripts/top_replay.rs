@@ -154,6 +154,7 @@ fn time(file: &Path) -> anyhow::Result<()> {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     });
     let shown = Shown {
@@ -250,6 +251,7 @@ impl Replay {
                 behind: 0,
                 seldom: 0,
                 resets,
+                half_life: None,
                 until: 0,
             };
             *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));

@@ -167,6 +167,7 @@ fn seen(number: u64, profile: Profile) -> Seen {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     }
 }

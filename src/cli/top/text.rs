@@ -36,7 +36,7 @@ pub fn clock(time: Duration) -> String {
 }
 
 /// A short time: `10 s`, `2.5 s`.
-fn seconds(time: Duration) -> String {
+pub fn seconds(time: Duration) -> String {
     let text = format!("{:.1}", time.as_secs_f64());
     format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
 }
@@ -70,8 +70,13 @@ impl Since {
 }
 
 /// What 100 % is, the most important first: what is left out at the end is least missed. `count` is
-/// the number of samples that make it.
-pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String> {
+/// the number of samples that make it, and `half_life` the time in which their weights halve.
+pub fn whole(
+    whole: &Whole,
+    wish: &Wish,
+    (count, half_life): (u64, Option<Duration>),
+    since: Since,
+) -> Vec<String> {
     let weight = match &whole.unit {
         Unit::Samples => String::new(),
         Unit::Nanoseconds => format!("{} of ", number::weight(whole.weight, &whole.unit)),
@@ -105,7 +110,7 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
         }
     }
     .map(str::to_owned);
-    match wish.half_life {
+    match half_life {
         Some(time) => parts.push(format!("halved every {}", seconds(time))),
         None if whole.unit == Unit::Samples => parts.extend(since),
         None => {
@@ -131,12 +136,12 @@ pub fn picked(wish: &Wish) -> Option<String> {
 /// Whether it runs, and how long.
 pub fn state(app: &App) -> String {
     let elapsed = app.latest().map_or(Duration::ZERO, |seen| seen.elapsed);
+    let at = app.on_screen().map_or(Duration::ZERO, |seen| seen.elapsed);
     if app.is_paused() {
-        let at = app.current().map_or(Duration::ZERO, |seen| seen.elapsed);
         return format!("PAUSED {} of {}", clock(at), clock(elapsed));
     }
     match &app.state {
-        State::Running => clock(elapsed),
+        State::Running => clock(at),
         State::Ended(_) => format!("ended {}", clock(elapsed)),
         State::Recorded(_) => String::new(),
     }
@@ -155,7 +160,7 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
             return parts;
         }
     }
-    let Some(seen) = app.current() else {
+    let Some(seen) = app.on_screen() else {
         parts.push(shown.how.clone());
         return parts;
     };
@@ -189,7 +194,7 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     if seen.seldom > 0 {
         parts.push(seldom(seen.seldom));
     }
-    parts.push(match app.wish.half_life {
+    parts.push(match seen.half_life {
         Some(_) => "fading".into(),
         None => "cumulative".into(),
     });
@@ -216,6 +221,9 @@ pub fn empty(app: &App, shown: &Prepared) -> &'static str {
         _ if app.wish.who.is_some() => "no sample passes; Esc clears the thread",
         (Some(Some(_)), _) => "no samples in this time; Esc shows all",
         (Some(None), _) => "there are no samples; i says why, if that is known",
+        _ if matches!(app.state, State::Ended(_)) => {
+            "there are no samples; i says why, if that is known"
+        }
         (None, _) => "no samples yet",
     }
 }
@@ -267,16 +275,20 @@ pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
         View::Cycles => [("Enter", "graph"), ("i", "info")],
     });
     keys.extend([("/", "filter"), ("f", "focus")]);
-    keys.push(if app.is_paused() {
-        ("p", "resume")
-    } else {
-        ("p", "pause")
-    });
-    keys.push(match app.wish.half_life {
-        Some(_) => ("d", "cumulate"),
-        None => ("d", "fade"),
-    });
-    keys.extend([("z", "zero"), ("w", "write"), ("i", "info")]);
+    let has_ended = matches!(app.state, State::Ended(_));
+    if app.is_paused() {
+        keys.push(("p", "resume"));
+    } else if !has_ended {
+        keys.push(("p", "pause"));
+    }
+    if !has_ended {
+        keys.push(match app.wish.half_life {
+            Some(_) => ("d", "cumulate"),
+            None => ("d", "fade"),
+        });
+        keys.push(("z", "zero"));
+    }
+    keys.extend([("w", "write"), ("i", "info")]);
     if app.wish.view == View::Cycles {
         keys.pop();
     }

@@ -139,6 +139,12 @@ impl App {
         self.paused.as_ref().or(self.latest.as_ref())
     }
 
+    /// The profile whose figures are on the screen: while those of the current one are made, an older
+    /// one.
+    pub fn on_screen(&self) -> Option<&Arc<Seen>> {
+        self.shown().map(|shown| &shown.seen).or(self.current())
+    }
+
     /// Whether the figures of this moment are from before the last reset, which has not been
     /// followed yet or stands behind a pause.
     pub fn is_outdated(&self, seen: &Seen) -> bool {
@@ -257,6 +263,9 @@ impl App {
             Key::Char('d') => return self.fade(),
             Key::Char('<') => return self.fade_in(|time| time / 2),
             Key::Char('>') => return self.fade_in(|time| time * 2),
+            Key::Char('a' | 't' | 'T') => {
+                self.message = Some("this key is for recordings: w writes one for browse".into());
+            }
             Key::Char('i') => self.overlay = Some((Overlay::Info, 0)),
             Key::Char('?' | 'h') => self.overlay = Some((Overlay::Help, 0)),
             _ => {}

@@ -181,7 +181,8 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) -> bool {
                 shown.seen.samples
             };
             let since = text::Since::of(app, &shown.seen);
-            let whole = text::whole(&shown.whole, &app.wish, samples, since);
+            let counted = (samples, shown.seen.half_life);
+            let whole = text::whole(&shown.whole, &app.wish, counted, since);
             let beside = width.saturating_sub(display_width(&state) + 2);
             // What 100 % is must be readable in full, and the pause must be visible.
             let first = whole.first().map_or(0, |first| display_width(first));

@@ -220,6 +220,20 @@ fn weights_fade_by_a_time_that_can_be_changed() {
     }
     assert_eq!(stage.key(Key::Char('<')), seconds(1));
     assert_eq!(stage.key(Key::Char('d')), Action::HalfLife(None));
+    stage.keys("pd");
+    let told = stage.app.message.clone().unwrap();
+    assert_eq!(told, "when the display goes on, weights halve every 10 s");
+    stage.keys("p");
+    // After the end nothing fades, and nothing says that it does.
+    stage.app.state = State::Ended("it is over".into());
+    for key in ['d', '<', 'p'] {
+        assert_eq!(stage.key(Key::Char(key)), Action::Nothing);
+        let told = stage.app.message.clone().unwrap();
+        assert!(told.starts_with("sampling has ended"), "{told}");
+        assert!(!stage.screen().contains("halved"), "{}", stage.screen());
+        assert!(!stage.app.is_paused());
+    }
+    assert!(!stage.screen().contains("p pause"), "{}", stage.screen());
 }
 
 #[test]
@@ -282,6 +296,7 @@ fn one_of_several_events_is_shown() {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     }));
     let screen = stage.screen();

@@ -1,6 +1,7 @@
 //! Whole screens, compared with `tests/golden/top`; `UPDATE_GOLDEN=1` rewrites them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use proftool::base::CaveatKind;
 
@@ -73,6 +74,16 @@ fn changes_of_state_are_shown() {
         "{screen}"
     );
     stage.keys("pd");
+    // What is on the screen does not fade yet.
+    let screen = stage.screen();
+    assert!(
+        screen.contains("12.26 s of cpu-clock, 1,226 samples"),
+        "{screen}"
+    );
+    assert!(screen.contains("weights halve every 10 s"), "{screen}");
+    let mut faded = (*seen(3, LATER)).clone();
+    (faded.number, faded.half_life) = (4, Some(Duration::from_secs(10)));
+    stage.see(std::sync::Arc::new(faded));
     let screen = stage.screen();
     assert!(
         screen.contains("100 % = 12.26 s of cpu-clock, halved every 10 s"),
@@ -102,6 +113,17 @@ fn changes_of_state_are_shown() {
         screen.contains("could not write x: no space left"),
         "{screen}"
     );
+}
+
+#[test]
+fn all_that_is_on_a_screen_is_of_one_moment() {
+    let mut stage = Stage::new(80, 24, CALCULATOR);
+    let before = stage.screen();
+    // A large profile takes long to arrange: until then nothing is of a later time.
+    stage.see_only(seen(9, LATER));
+    assert_eq!(stage.screen(), before);
+    stage.see(seen(10, LATER));
+    assert!(stage.screen().contains("0:50"), "{}", stage.screen());
 }
 
 #[test]

@@ -97,6 +97,7 @@ pub fn seen_of(number: u64, profile: Profile) -> Arc<Seen> {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     })
 }
@@ -163,6 +164,11 @@ impl Stage {
     pub fn see(&mut self, seen: Arc<Seen>) {
         self.app.see(Some(seen));
         self.prepare();
+    }
+
+    /// Sees something new, of which nothing is made yet.
+    pub fn see_only(&mut self, seen: Arc<Seen>) {
+        self.app.see(Some(seen));
     }
 
     /// Makes what is wished and not there.
