@@ -339,9 +339,12 @@ mod tests {
         assert_eq!(shortened_call("abcdefghij → a", 10), "ab…hij → a");
         let both = shortened_call("abcdefghij → klmnopqrst", 13);
         assert_eq!(both, "a…hij → k…rst");
-        for width in 0..30 {
-            let text = shortened_call("abcdefghij → klmnopqrst", width);
-            assert!(display_width(&text) <= width.max(1), "{text}");
+        let chain = "⋯ 12 frames: std, tokio → klmnopqrst (inlined)";
+        for text in ["abcdefghij → klmnopqrst", chain] {
+            for width in 0..60 {
+                let text = shortened_call(text, width);
+                assert!(display_width(&text) <= width.max(1), "{text}");
+            }
         }
     }
 }
