@@ -1,5 +1,6 @@
 //! `proftool browse`.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +54,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !top::can_be_drawn_on() {
         let file = args.query.file_in_command();
         let hint = format!("for text: proftool report {file}");
-        let text = "browse needs a terminal on standard output";
+        let text = if io::stdout().is_terminal() {
+            "browse cannot draw on this terminal: TERM is dumb or not set"
+        } else {
+            "browse needs a terminal on standard output"
+        };
         return Err(hinted(text.into(), Some(hint.trim_end().into())));
     }
     let by = args.rows.by;

@@ -47,6 +47,17 @@ fn without_a_terminal_it_is_refused_in_one_sentence() {
 }
 
 #[test]
+fn a_terminal_that_cannot_be_drawn_on_is_named_as_the_reason() {
+    if !can_drive() {
+        return;
+    }
+    let data = recording("dumb");
+    let command = format!("TERM=dumb {PROFTOOL} browse {}", data.display());
+    let pane = Pane::new("browse-dumb", &command, (100, 24));
+    pane.wait_for("cannot draw on this terminal: TERM is dumb");
+}
+
+#[test]
 fn a_recording_is_walked_through_and_its_time_and_threads_are_chosen() {
     if !can_drive() {
         return;
