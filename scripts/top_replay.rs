@@ -108,6 +108,8 @@ fn main() -> anyhow::Result<()> {
                 half_life: None,
                 event: None,
                 filter: Filter::default(),
+                resolve: None,
+                time: String::new(),
                 own: Vec::new(),
             };
             screen::show(&replay, &shown, &options)
@@ -152,6 +154,7 @@ fn time(file: &Path) -> anyhow::Result<()> {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     });
     let shown = Shown {
@@ -178,7 +181,7 @@ fn time(file: &Path) -> anyhow::Result<()> {
             let began = Instant::now();
             app.resize(draw::room(buffer.area));
             app.receive(prepared);
-            draw::draw(&app, &shown, paint, &mut buffer);
+            draw::draw(&mut app, &shown, paint, &mut buffer);
             drawn.push(began.elapsed());
         }
         let median = |times: &mut Vec<Duration>| {
@@ -248,6 +251,7 @@ impl Replay {
                 behind: 0,
                 seldom: 0,
                 resets,
+                half_life: None,
                 until: 0,
             };
             *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));

@@ -1,5 +1,6 @@
 //! `proftool browse`.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +40,8 @@ The screen is that of proftool top. The keys 1 to 4 choose the view (flat,
 graph, tree, cycles). Enter shows the selected function in detail, a its source
 lines, a again its machine code. / filters lines, f stacks, t a command or
 thread, T the time. ? lists all keys, and q quits. The numbers are those of the
-commands of these names with the same filters.
+commands of these names with the same filters; graph and cycles show sampled
+calls only, as with --static off.
 
 Examples:
   proftool browse                     look around in perf.data
@@ -52,7 +54,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !top::can_be_drawn_on() {
         let file = args.query.file_in_command();
         let hint = format!("for text: proftool report {file}");
-        let text = "browse needs a terminal on standard output";
+        let text = if io::stdout().is_terminal() {
+            "browse cannot draw on this terminal: TERM is dumb or not set"
+        } else {
+            "browse needs a terminal on standard output"
+        };
         return Err(hinted(text.into(), Some(hint.trim_end().into())));
     }
     let by = args.rows.by;
@@ -66,18 +72,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .map(|event| profile.events[event].name.clone());
     let filter = args.query.filter(&profile);
     let name = args.query.file().display().to_string();
-    let picks = if args.query.picks_samples() {
-        "filtered by options"
-    } else {
-        ""
-    };
+    let picks = args.query.lasting_filters();
     let command = profile.about.command.clone();
     let rows = if by.is_other() {
         by.option().replace("--", "")
     } else {
         String::new()
     };
-    let parts: Vec<&str> = [command.as_deref().unwrap_or_default(), picks, &rows]
+    // What is shown comes before where it was recorded: what is last is left out first.
+    let parts: Vec<&str> = [&*picks, &rows, command.as_deref().unwrap_or_default()]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect();
@@ -93,7 +96,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         rows: by.kind(),
         latest: Arc::new(Mutex::new(Latest {
             seen: Arc::new(seen(1, by_rows(profile, by.kind()))),
-            part: None,
+            part: args.query.time().map(|time| format!("time {time} s")),
         })),
         asked: Arc::default(),
     };
@@ -101,6 +104,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         screen: args.screen,
         event,
         filter,
+        time: args.query.time().unwrap_or_default(),
         own: args.query.own().to_vec(),
     };
     top::browse(&recording, &shown, start)?;
@@ -168,6 +172,7 @@ fn seen(number: u64, profile: Profile) -> Seen {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     }
 }

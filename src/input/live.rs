@@ -54,6 +54,8 @@ pub struct Seen {
     pub seldom: u64,
     /// How often it was reset before; 0 at first.
     pub resets: u64,
+    /// The half-life with which its weights fade; `None` if all samples count in full.
+    pub half_life: Option<Duration>,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
     pub until: u64,
 }
@@ -104,8 +106,8 @@ enum Item {
 /// What the reader does next.
 enum Work {
     Item(Item),
-    /// With samples faded or not.
-    Look(bool),
+    /// With samples faded by this half-life, or not.
+    Look(Option<Duration>),
     Reset,
     End,
 }
@@ -232,7 +234,7 @@ impl Live {
                 return Work::Reset;
             }
             if std::mem::take(&mut queue.looks) {
-                return Work::Look(queue.half_life.is_some());
+                return Work::Look(queue.half_life);
             }
             if let Some(item) = queue.items.pop_front() {
                 if let Item::Records(records) = &item {
@@ -333,12 +335,15 @@ impl Watcher for Audience<'_> {
     }
 }
 
+/// A moment, how often it was reset before, and the half-life with which it fades.
+type Looked = (Moment, u64, Option<Duration>);
+
 /// The reader: takes records in, until there are no more.
 fn read(
     live: &Live,
     library: &Library,
     (head, records): (Vec<u8>, Vec<u8>),
-    moments: &Sender<(Moment, u64)>,
+    moments: &Sender<Looked>,
 ) {
     let Ok(head) = Reader::from_bytes(head) else {
         return;
@@ -372,11 +377,10 @@ fn read(
                         trace.fade((-passed.as_secs_f64() / half_life.as_secs_f64()).exp2());
                     }
                 }
-                Work::Look(fades) => {
-                    if moments
-                        .send((trace.look(fades), live.queue().resets))
-                        .is_err()
-                    {
+                Work::Look(half_life) => {
+                    let moment = trace.look(half_life.is_some());
+                    let resets = live.queue().resets;
+                    if moments.send((moment, resets, half_life)).is_err() {
                         return;
                     }
                 }
@@ -393,8 +397,9 @@ fn read(
                     trace.finish();
                     live.queue().is_read = true;
                     live.changed.notify_all();
-                    let fades = live.queue().half_life.is_some();
-                    let _ = moments.send((trace.look(fades), live.queue().resets));
+                    let half_life = live.queue().half_life;
+                    let moment = trace.look(half_life.is_some());
+                    let _ = moments.send((moment, live.queue().resets, half_life));
                     return;
                 }
             }
@@ -403,13 +408,13 @@ fn read(
 }
 
 /// The looker: makes a profile each interval, and the last one when the reader has ended.
-fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<(Moment, u64)>) {
+fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<Looked>) {
     let mut pause = FIRST.min(interval);
     let mut number = 0;
     while live.pause(pause) {
         let start = Instant::now();
         live.ask();
-        let Ok((moment, resets)) = moments.recv() else {
+        let Ok((moment, resets, half_life)) = moments.recv() else {
             break;
         };
         let queue = live.queue();
@@ -429,6 +434,7 @@ fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<(
             behind,
             seldom: moment.seldom,
             resets,
+            half_life,
             until: moment.until,
         };
         let is_empty = seen.samples == 0;

@@ -112,6 +112,20 @@ impl Selection {
         self.sampling
     }
 
+    /// Only the samples of these threads.
+    pub fn of_threads(mut self, is_asked_for: impl Fn(ThreadId) -> bool) -> Selection {
+        self.rows.retain(|row| is_asked_for(row.thread));
+        let sum = |of: fn(&SelectedRow) -> u64| {
+            let parts = self.rows.iter().map(of);
+            parts.fold(0, u64::saturating_add)
+        };
+        self.total = sum(|row| row.weight);
+        self.samples = sum(|row| row.samples);
+        let squares = self.rows.iter().map(|row| row.squares);
+        self.squares = squares.fold(0, u128::saturating_add);
+        self
+    }
+
     /// The selection from a profile without events.
     pub fn nothing() -> Selection {
         Selection {

@@ -185,14 +185,10 @@ pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
     ]
 }
 
-/// The columns of calls for programs; the first three are one for people.
-pub(super) const CALL_FIGURES: [&str; 5] = [
-    "calls",
-    "recursive_calls",
-    "calls_at_least",
-    "self_per_call",
-    "total_per_call",
-];
+/// The columns of calls for programs that are one for people.
+pub const CALLS_IN_ONE: [&str; 3] = ["calls", "recursive_calls", "calls_at_least"];
+/// The columns of weights by calls.
+pub(super) const PER_CALL: [&str; 2] = ["self_per_call", "total_per_call"];
 
 /// The calls of a function: as one text, as numbers, and its weights for each.
 fn call_figures(row: &Row) -> [Cell; 6] {
@@ -273,7 +269,8 @@ impl Flat {
             table.rows.push(cells);
         }
         if self.rows.iter().all(|row| row.called.is_none()) {
-            table = table.without(&["called"]).without(&CALL_FIGURES);
+            table = table.without(&["called"]).without(&CALLS_IN_ONE);
+            table = table.without(&PER_CALL);
         }
         range::if_filled(table)
     }
@@ -286,8 +283,7 @@ impl Flat {
         let mut legend = None;
         if !self.rows.is_empty() {
             let mut left_out = vec!["samples", "inferred", "total_max"];
-            // People read them in one column.
-            left_out.extend(CALL_FIGURES.iter().take(3));
+            left_out.extend(CALLS_IN_ONE);
             if subject.figures == Figures::Percent {
                 left_out.extend(["self", "total"]);
             }

@@ -30,7 +30,7 @@ pub mod owners;
 pub mod page;
 pub mod quality;
 pub mod question;
-mod range;
+pub mod range;
 pub mod report;
 pub mod rows;
 pub mod search;

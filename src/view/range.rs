@@ -9,19 +9,19 @@ use crate::analysis::cut::AtMost;
 use crate::profile::RowKind;
 
 /// The key of the column for people.
-pub(super) const KEY: &str = "total_max_percent";
+pub const KEY: &str = "total_max_percent";
 
 /// Narrower ranges are stated in one sentence, in hundredths of a percent of all weight. It is the share of samples
 /// from which on their caveats have notes of their own, too.
 const NARROW: u128 = 500;
 
 /// The column for the upper end of a range as a share, where people read it.
-pub(super) fn column() -> Column {
+pub fn column() -> Column {
     Column::new(KEY, "at most %", Role::Bound)
 }
 
 /// The upper end of a range for people: empty where the total is exact, as far as its digits show.
-pub(super) fn cell(total: u64, most: AtMost, whole: u64) -> Cell {
+pub fn cell(total: u64, most: AtMost, whole: u64) -> Cell {
     let part = most.weight;
     let digits = |part| number::percent(part, whole, 2);
     match most.unknown {
@@ -136,7 +136,7 @@ pub(super) fn cells(table: &Table) -> impl Iterator<Item = &Cell> {
 }
 
 /// The table without the column, if no cell of it is filled.
-pub(super) fn if_filled(table: Table) -> Table {
+pub fn if_filled(table: Table) -> Table {
     let is_filled = cells(&table).any(|cell| *cell != Cell::Nothing);
     if is_filled {
         table

@@ -39,6 +39,26 @@ const SIMILAR: usize = 5;
 /// How many characters of a name are compared.
 const COMPARED: usize = 80;
 
+/// The regular expression that a user gives. Names such as `{lambda()#1}` are not valid ones, nor are some labels
+/// in which a narrow page leaves out the end of arguments, and stand for themselves.
+///
+/// # Errors
+///
+/// What is wrong with it, in one line.
+pub fn pattern(text: &str) -> Result<Regex, String> {
+    let literal = || {
+        text.contains(['{', GAP])
+            .then(|| Regex::new(&regex::escape(text)).ok())
+    };
+    Regex::new(text)
+        .or_else(|error| literal().flatten().ok_or(error))
+        .map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        })
+}
+
 /// Looks for a function among the candidates.
 pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
     let found = find_text(subject, candidates, text);

@@ -609,3 +609,25 @@ fn the_function_that_handles_an_exception_has_not_called_the_unwinder() {
         .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
+
+/// Where no stacks were recorded, none ends too early.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_recording_without_stacks_has_no_incomplete_ones() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("stackless-{}", std::process::id()));
+    let data = folder.join(format!("stackless-{}.data", std::process::id()));
+    if compile_text("gcc", &["-O2", "-pthread"], NESTED, &program).is_none() {
+        return;
+    }
+    let Some(data) = recorded("none", &program, data) else {
+        return;
+    };
+    let stacks = stacks(&data, &[]);
+    let all: u64 = stacks.values().sum();
+    let alone = stacks.iter().filter(|(stack, _)| **stack == "inner");
+    let alone: u64 = alone.map(|(_, weight)| weight).sum();
+    assert!(all > 100 && alone * 100 > all * 90, "{stacks:?}");
+    let is_cut = |stack: &str| stack.contains("[broken stack]");
+    assert!(!stacks.keys().any(|stack| is_cut(stack)), "{stacks:?}");
+}

@@ -8,7 +8,7 @@ use crate::cli::function;
 
 /// The pattern to filter samples of an event by. Views print labels such as `step (a.c:12)`: as a regular expression such a
 /// label does not match itself, and stands for its function.
-pub(super) fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex) -> Regex {
+pub fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex) -> Regex {
     let text = regex.as_str();
     let is_name = |name: &str| regex.is_match(name);
     if regex::escape(text) == text && profile.functions.iter().any(|it| is_name(&it.name)) {
@@ -24,20 +24,4 @@ pub(super) fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex)
         .filter(|label| is_literal || !regex.is_match(label));
     let exact = label.and_then(|label| Regex::new(&pattern_of(label)).ok());
     exact.unwrap_or_else(|| regex.clone())
-}
-
-/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are not valid ones, nor are
-/// some labels in which a narrow page leaves out the end of arguments, and stand for themselves.
-pub(super) fn pattern(text: &str) -> Result<Regex, String> {
-    let literal = || {
-        text.contains(['{', function::GAP])
-            .then(|| Regex::new(&regex::escape(text)).ok())
-    };
-    Regex::new(text)
-        .or_else(|error| literal().flatten().ok_or(error))
-        .map_err(|error| {
-            let text = error.to_string();
-            let last = text.lines().last().unwrap_or_default().trim();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
-        })
 }

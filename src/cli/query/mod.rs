@@ -1,7 +1,7 @@
 //! What is looked at: the file and the filters, the same for every view.
 
 pub mod by;
-mod focus;
+pub mod focus;
 pub(super) mod open;
 pub mod time;
 
@@ -17,7 +17,7 @@ use regex::Regex;
 
 use super::advice::Situation;
 use super::failure::{self, hinted};
-use focus::pattern;
+use proftool::view::search::pattern;
 use time::{in_seconds, time_range};
 
 /// The file that is read by default.
@@ -47,6 +47,11 @@ impl InputFile {
     pub fn path(&self) -> &Path {
         self.input.as_ref().unwrap_or(&self.file)
     }
+}
+
+/// An option with its value, for a command line.
+fn written((name, value): (&str, Option<String>)) -> Option<String> {
+    value.map(|value| format!("{name} {}", shell_quoted(&value)))
 }
 
 /// The file, and which of its samples count.
@@ -364,40 +369,57 @@ impl Query {
         self.in_command_at(event, None)
     }
 
-    fn in_command_at(&self, event: Option<&str>, time: Option<TimeRange>) -> String {
+    /// The filters that stay while a recording is browsed, written as options: all but the focus and
+    /// the time.
+    pub fn lasting_filters(&self) -> String {
+        let filters = self.lasting().into_iter();
+        let filters: Vec<String> = filters.filter_map(written).collect();
+        filters.join(" ")
+    }
+
+    fn lasting(&self) -> [(&'static str, Option<String>); 6] {
         fn list<T: ToString>(values: &[T]) -> Option<String> {
             let values: Vec<String> = values.iter().map(T::to_string).collect();
             (!values.is_empty()).then(|| values.join(","))
         }
-        let pattern = |regex: &Option<Regex>| regex.as_ref().map(|regex| regex.to_string());
-        let path = |path: &Option<PathBuf>| {
-            let path = path.as_ref()?;
-            Some(path.to_string_lossy().into_owned())
-        };
-        let unit = self.unit.and_then(|unit| unit.to_possible_value());
-        let valued = [
-            // One that was chosen stands behind the file.
-            (
-                "--event",
-                event.filter(|_| self.event.is_none()).map(str::to_owned),
-            ),
-            ("--focus", pattern(&self.focus)),
-            ("--ignore", pattern(&self.ignore)),
+        [
+            ("--ignore", self.ignore.as_ref().map(Regex::to_string)),
             ("--module", list(&self.module)),
             ("--path", list(&self.path)),
             ("--comm", list(&self.comm)),
             ("--pid", list(&self.pid)),
             ("--tid", list(&self.tid)),
+        ]
+    }
+
+    /// The time range that is asked for, as a person writes it.
+    pub fn time(&self) -> Option<String> {
+        self.time.map(time::in_short)
+    }
+
+    fn in_command_at(&self, event: Option<&str>, time: Option<TimeRange>) -> String {
+        let path = |path: &Option<PathBuf>| {
+            let path = path.as_ref()?;
+            Some(path.to_string_lossy().into_owned())
+        };
+        let unit = self.unit.and_then(|unit| unit.to_possible_value());
+        let own = (!self.own.is_empty()).then(|| self.own.join(","));
+        let first = [
+            // One that was chosen stands behind the file.
+            (
+                "--event",
+                event.filter(|_| self.event.is_none()).map(str::to_owned),
+            ),
+            ("--focus", self.focus.as_ref().map(Regex::to_string)),
+        ];
+        let last = [
             ("--time", time.map(in_seconds)),
             ("--symfs", path(&self.symfs)),
-            ("--own", list(&self.own)),
+            ("--own", own),
             ("--unit", unit.map(|unit| unit.get_name().to_owned())),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| {
-            let value = value?;
-            Some(format!("{name} {}", shell_quoted(&value)))
-        });
+        ];
+        let valued = first.into_iter().chain(self.lasting()).chain(last);
+        let valued = valued.filter_map(written);
         let flags = [
             ("--no-inline", self.no_inline),
             ("--no-repair", self.no_repair),

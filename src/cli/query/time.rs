@@ -41,6 +41,15 @@ pub fn in_seconds(range: TimeRange) -> String {
     )
 }
 
+/// The same without zeros at the ends of its numbers: `1.5..2`.
+pub fn in_short(range: TimeRange) -> String {
+    let between = if range.is_absolute() { "," } else { ".." };
+    let text = in_seconds(range);
+    let (start, end) = text.split_once(between).unwrap_or((&text, ""));
+    let [start, end] = [start, end].map(|time| time.trim_end_matches('0').trim_end_matches('.'));
+    format!("{start}{between}{end}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +66,11 @@ mod tests {
             (Some(86_400_250_000_000), None)
         );
         assert!(range.is_absolute());
+        for text in ["1.5..2", "0..0.25", "..10", "100,", ".000000001..3"] {
+            let short = in_short(time_range(text).unwrap());
+            assert_eq!(time_range(&short), time_range(text));
+            assert!(short.len() <= text.len() + 1, "{short}");
+        }
         for wrong in ["1", "2..1", "1..1", "1,1"] {
             assert!(time_range(wrong).is_err(), "{wrong}");
         }

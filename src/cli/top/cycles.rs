@@ -10,13 +10,18 @@ use proftool::view::Subject;
 use proftool::view::cycles::{self, CyclesView, Options};
 use proftool::view::label;
 use proftool::view::number;
+use proftool::view::range;
 use proftool::view::table::{Cell, Column, Role};
 
 use super::listing::{Key, Line, Listing, Look, key, key_of};
-use super::wish::Search;
+use super::wish::{Matches, Search};
+use super::written::samples;
 
 /// The cycles that are shown.
 const CYCLES: usize = 20;
+
+/// The place of the column of totals.
+const TOTAL: usize = 4;
 
 /// The cycles, as `proftool cycles` shows them.
 pub fn listing(subject: &Subject, search: &Search) -> Listing {
@@ -30,26 +35,36 @@ pub fn listing(subject: &Subject, search: &Search) -> Listing {
     let mut lines = Lines {
         subject,
         view: &view,
-        search,
+        is_searched: search.is_on(),
+        found: search.among(subject),
         lines: Vec::new(),
+        has_ranges: false,
     };
-    for (place, &cycle) in view.order.iter().enumerate().take(CYCLES) {
+    for (place, &cycle) in (1..).zip(&view.order).take(CYCLES) {
         lines.cycle(place, cycle);
+    }
+    let hidden = view.order.len().saturating_sub(CYCLES);
+    if hidden > 0 && !search.is_on() {
+        let more = counted(hidden, "more cycle", "more cycles");
+        lines.heading(key("hidden"), format!("… {more}"));
     }
     lines.recursive();
     let (all, own) = (view.order.len(), view.recursive.len());
-    let counted = |n: usize, one: &str, many: &str| {
-        format!(
-            "{} {}",
-            number::grouped(n as u64),
-            if n == 1 { one } else { many }
-        )
-    };
-    let lines = lines.lines;
+    let Lines {
+        lines, has_ranges, ..
+    } = lines;
     let first = lines.iter().position(|line| line.look != Look::Heading);
-    Listing {
+    let mut left_out = Vec::new();
+    if !has_ranges {
+        left_out.push(range::KEY);
+    }
+    if !view.shows_estimate() {
+        left_out.push("estimate");
+    }
+    let listing = Listing {
         columns: vec![
             Column::new("percent", "total %", Role::Heat),
+            range::column(),
             Column::new("self", "self", Role::Figure),
             Column::new("outside", "outside", Role::Figure),
             Column::new("total", "total", Role::Figure),
@@ -63,14 +78,33 @@ pub fn listing(subject: &Subject, search: &Search) -> Listing {
             counted(own, "function calls itself", "functions call themselves"),
         ],
         first: first.unwrap_or(0),
-    }
+    };
+    listing.without(&left_out)
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    let noun = if n == 1 { one } else { many };
+    format!("{} {noun}", number::grouped(n as u64))
+}
+
+/// The figures of a line; nothing in the columns that it has no figure for.
+#[derive(Default)]
+struct Figures {
+    total: Option<u64>,
+    at_most: Option<Cell>,
+    self_weight: Option<u64>,
+    outside: Option<u64>,
+    estimate: Option<u64>,
 }
 
 struct Lines<'a> {
     subject: &'a Subject<'a>,
     view: &'a CyclesView<'a>,
-    search: &'a Search,
+    is_searched: bool,
+    found: Matches,
     lines: Vec<Line>,
+    /// Whether a total is a range.
+    has_ranges: bool,
 }
 
 impl Lines<'_> {
@@ -83,70 +117,77 @@ impl Lines<'_> {
         members.sort_by_key(|&id| (Reverse(self.total(id)), names.name(id)));
         // A cycle is known again by its heaviest member.
         let own = key_of("cycle", self.subject.profile, members[0]);
-        let total = graph.total(Entry::Cycle(cycle)).round() as u64;
-        let functions = members.len() as u64;
-        self.heading(
-            key((own, "heading")),
-            format!(
-                "cycle {}: {} functions, {} % of the total",
-                place + 1,
-                number::grouped(functions),
-                number::percent(total, self.subject.selection.total(), 2)
-            ),
-        );
+        let heading = self.view.heading(self.subject, (place, cycle));
+        self.heading(key((own, "heading")), heading);
+        if self.view.is_scheduled(cycle) && !self.is_searched {
+            return;
+        }
         members.retain(|&id| self.finds(id));
         for id in members {
             let portion = graph.portion(Entry::Function(id));
             let estimate = self.view.summary.estimate.attribution.total(id);
+            let figures = Figures {
+                total: Some(self.total(id)),
+                at_most: Some(self.view.at_most(self.subject, Entry::Function(id))),
+                self_weight: Some(portion.self_weight.round() as u64),
+                outside: Some(portion.children.round() as u64),
+                estimate: Some(estimate.round() as u64),
+            };
             let name = self.marked(id, names.name(id).to_owned());
-            self.lines.push(Line {
-                key: key_of((own, "member"), self.subject.profile, id),
-                function: Some(id),
-                cells: vec![
-                    self.share(self.total(id)),
-                    Cell::Weight(portion.self_weight.round() as u64),
-                    Cell::Weight(portion.children.round() as u64),
-                    Cell::Weight(self.total(id)),
-                    Cell::Weight(estimate.round() as u64),
-                    Cell::Text(name),
-                ],
-                look: Look::Plain,
-                branch: None,
-            });
+            let key = key_of((own, "member"), self.subject.profile, id);
+            self.line(key, Some(id), figures, name);
         }
-        if self.search.is_on() {
+        if self.is_searched {
             return;
         }
-        self.arcs(own, "entry calls", self.view.summary.entries(cycle));
-        self.arcs(own, "inside", self.view.summary.inside(cycle));
+        let (entries, unknown) = self.view.entries(cycle);
+        self.arcs(own, "entry calls", entries, unknown);
+        let cut = self.view.summary.cut_inside(cycle).samples;
+        let are = if cut == 1 { "is" } else { "are" };
+        self.remark(
+            own,
+            "cut",
+            (cut > 0).then(|| {
+                let samples = samples(cut);
+                format!("{samples} {are} incomplete inside the cycle; their entry is unknown")
+            }),
+        );
+        let inside = self.view.summary.inside(cycle);
+        self.arcs(own, "inside", inside, Vec::new());
+        self.remark(own, "calls", self.view.calls_line(cycle));
         let broken = self.view.broken_text(self.subject, cycle);
-        self.heading(key((own, "broken")), broken);
+        self.remark(own, "broken", Some(broken));
+        self.remark(own, "depth", self.view.depth_line(cycle));
     }
 
-    fn arcs(&mut self, own: Key, title: &str, arcs: Vec<ArcId>) {
-        if arcs.is_empty() {
+    /// Calls with their weights, below what stands in place of calls that are not known.
+    fn arcs(&mut self, own: Key, title: &str, arcs: Vec<ArcId>, unknown: Vec<(u64, String)>) {
+        if arcs.is_empty() && unknown.is_empty() {
             return;
         }
         self.heading(key((own, title)), title.to_owned());
+        for (weight, name) in unknown {
+            let figures = Figures {
+                total: Some(weight),
+                ..Figures::default()
+            };
+            self.line(key((own, title, &name)), None, figures, name);
+        }
         for id in arcs {
             let arc = &self.view.summary.graph.graph.arcs()[id];
             let weight = self.view.summary.weight(id);
             let from = key_of("from", self.subject.profile, arc.from);
-            let mut cells = vec![Cell::Nothing; 6];
-            if self.view.summary.graph.has_stacks() {
-                cells[0] = self.share(weight);
-                cells[3] = Cell::Weight(weight);
-            } else {
-                cells[3] = Cell::Count(weight);
+            let key = key_of((own, title, from), self.subject.profile, arc.to);
+            let has_stacks = self.view.summary.graph.has_stacks();
+            let figures = Figures {
+                total: Some(weight).filter(|_| has_stacks),
+                ..Figures::default()
+            };
+            let (to, text) = (arc.to, self.view.arc(id));
+            self.line(key, Some(to), figures, text);
+            if let Some(line) = self.lines.last_mut().filter(|_| !has_stacks) {
+                line.cells[TOTAL] = Cell::Count(weight);
             }
-            cells[5] = Cell::Text(self.view.arc(id));
-            self.lines.push(Line {
-                key: key_of((own, title, from), self.subject.profile, arc.to),
-                function: Some(arc.to),
-                cells,
-                look: Look::Plain,
-                branch: None,
-            });
         }
     }
 
@@ -166,44 +207,68 @@ impl Lines<'_> {
         for id in found {
             let (names, graph) = (&self.view.graph, &self.view.summary.graph);
             let name = names.name(id).to_owned();
-            let depth = self
-                .view
-                .summary
-                .depths
-                .of(id)
-                .map_or(String::new(), |depth| {
-                    format!(" ({}, {:.1})", depth.deepest(), depth.mean())
-                });
-            let mut cells = vec![Cell::Nothing; 6];
-            cells[0] = self.share(self.total(id));
-            cells[1] = Cell::Weight(graph.weights.self_weight[id]);
-            cells[3] = Cell::Weight(self.total(id));
-            cells[5] = Cell::Text(self.marked(id, name) + &depth + self.view.gap_mark(id));
-            self.lines.push(Line {
-                key: key_of("recursive", self.subject.profile, id),
-                function: Some(id),
-                cells,
-                look: Look::Plain,
-                branch: None,
+            let summary = self.view.summary;
+            // Of a stack that is cut in the function, callers of the same function may be missing.
+            let least = if summary.cut_in(id).samples > 0 {
+                "at least "
+            } else {
+                ""
+            };
+            let depth = summary.depths.of(id).map_or(String::new(), |depth| {
+                format!(" ({least}{}, {:.1})", depth.deepest(), depth.mean())
             });
+            let figures = Figures {
+                total: Some(self.total(id)),
+                at_most: Some(self.view.at_most(self.subject, Entry::Function(id))),
+                self_weight: Some(graph.weights.self_weight[id]),
+                ..Figures::default()
+            };
+            let text = self.marked(id, name) + &depth + self.view.gap_mark(id);
+            let key = key_of("recursive", self.subject.profile, id);
+            self.line(key, Some(id), figures, text);
         }
+    }
+
+    fn line(&mut self, key: Key, function: Option<FunctionId>, figures: Figures, name: String) {
+        let whole = self.subject.selection.total();
+        let weight = |weight: Option<u64>| weight.map_or(Cell::Nothing, Cell::Weight);
+        let share = |part| Cell::Share { part, whole };
+        let at_most = figures.at_most.unwrap_or(Cell::Nothing);
+        self.has_ranges |= at_most != Cell::Nothing;
+        self.lines.push(Line {
+            key,
+            function,
+            cells: vec![
+                figures.total.map_or(Cell::Nothing, share),
+                at_most,
+                weight(figures.self_weight),
+                weight(figures.outside),
+                weight(figures.total),
+                weight(figures.estimate),
+                Cell::Text(name),
+            ],
+            look: Look::Plain,
+            branch: None,
+        });
     }
 
     fn heading(&mut self, key: Key, text: String) {
         self.lines.push(Line::heading(key, text));
     }
 
+    /// A sentence on a cycle, if there is something to say.
+    fn remark(&mut self, own: Key, about: &str, text: Option<String>) {
+        if let Some(text) = text {
+            self.heading(key((own, about)), text);
+        }
+    }
+
     fn finds(&self, id: FunctionId) -> bool {
-        self.search.finds(self.subject.profile, id)
+        self.found.has(id)
     }
 
     fn total(&self, id: FunctionId) -> u64 {
         self.view.summary.graph.total(Entry::Function(id)).round() as u64
-    }
-
-    fn share(&self, part: u64) -> Cell {
-        let whole = self.subject.selection.total();
-        Cell::Share { part, whole }
     }
 
     fn marked(&self, id: FunctionId, name: String) -> String {

@@ -20,9 +20,10 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
     };
     let mut flat = flat::arrange(subject, &summary, &options);
     let all = flat.rows.len() + flat.hidden;
-    flat.rows
-        .retain(|row| search.finds(subject.profile, row.function));
+    let found = search.among(subject);
+    flat.rows.retain(|row| found.has(row.function));
     let mut left_out = vec!["samples", "inferred", "total_max"];
+    left_out.extend(flat::CALLS_IN_ONE);
     if flat.rows.iter().all(|row| row.module.is_empty()) {
         left_out.push("module");
     }

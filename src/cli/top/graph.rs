@@ -24,14 +24,15 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
     let summary = Summary::of(subject.profile, subject.selection, &counting);
     let view = graph::arrange(subject, &summary, &options);
     let entry = view.entry(subject, function);
-    let table = entry.table.without(&["index"]);
+    let table = entry.table;
     let (callers, callees) = (entry.itself, table.rows.len() - entry.itself - 1);
+    let found = search.among(subject);
     let mut lines = Vec::new();
     let mut first = 0;
     for (at, (cells, function)) in table.rows.into_iter().zip(entry.functions).enumerate() {
         let is_itself = at == entry.itself;
         let is_found = match function {
-            Some(function) => search.finds(subject.profile, function),
+            Some(function) => found.has(function),
             None => !search.is_on(),
         };
         // The page is about the function itself, so it stays whatever is searched for.
@@ -66,11 +67,14 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
     );
     Listing {
         columns: table.columns,
-        about: vec![if lines.len() == callers + callees + 1 {
-            about
-        } else {
-            format!("{} of {about}", lines.len() - 1)
-        }],
+        about: vec![
+            view.name(function).to_owned(),
+            if lines.len() == callers + callees + 1 {
+                about
+            } else {
+                format!("{} of {about}", lines.len() - 1)
+            },
+        ],
         lines,
         hidden: 0,
         first,

@@ -19,6 +19,7 @@ FIGURES
   ⋯ N frames: std → f  tree: a chain of calls outside of the project's code
              with nearly the same total; callees under 0.5 % of its other
              frames are not shown
+  ≥ calls    at least: not all calls of the function can be counted
   children   graph: weight of the function's callees when called by this caller
   outside    cycles: weight of callees outside the cycle
   fonseca    cycles: an estimate of the total from the weights of calls"
@@ -47,12 +48,12 @@ VIEWS
   Backspace  graph: back to the previous function, and finally to flat
 
 MOVING
-  arrows j k PgUp PgDn    Home: always the first line
+  arrows j k PgUp PgDn Ctrl-U Ctrl-D End G    Home: always the first line
   The selected function stays selected when the order changes.
 
 WHAT IS SHOWN
-  /          show only functions whose full name matches a regular
-             expression; percentages do not change
+  /          show only functions whose name, in full or as it is shown, matches
+             a regular expression; percentages do not change
   f          show only stacks with such a function; they are then 100 %
   Esc        clear the filter; again: clear the focus
   s          flat: sort by self weight, by total, by name
@@ -91,18 +92,18 @@ VIEWS
   Backspace  graph: back to the previous function, and finally to flat
 
 MOVING
-  arrows j k PgUp PgDn Home End
+  arrows j k PgUp PgDn Ctrl-U Ctrl-D Home End G
   On a page about a function: / finds a regular expression, n and N go to the
   next line with it and the one before, Esc closes
 
 WHAT IS SHOWN
-  /          show only functions whose full name matches a regular
-             expression; percentages do not change
+  /          show only functions whose name, in full or as it is shown, matches
+             a regular expression; percentages do not change
   f          show only stacks with such a function; they are then 100 %
   t          show only a command, process or thread, by name or number
   T          read only a part of the time: A..B in seconds after the first
              sample; either may be missing
-  Esc        clear the filter; again: clear the focus, then the thread
+  Esc        clear the filter; again: the focus, the thread, the time
   s          flat: sort by self weight, by total, by name
   c          tree: collapse recursion: none, direct, conservative, full
   e          tree: open the heaviest path from here
@@ -113,6 +114,7 @@ WHAT IS SHOWN
 
   i          how reliable the stacks are, and what is unknown
   Ctrl-L     redraw the screen
+  Ctrl-Z     stop; fg continues
   q Ctrl-C   quit
 
 ",

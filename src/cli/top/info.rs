@@ -1,5 +1,6 @@
 //! What is known of the samples, and what is not.
 
+use proftool::base::Unit;
 use proftool::export::text;
 use proftool::view::page::{Block, Page};
 use proftool::view::{caveats, number, quality};
@@ -15,13 +16,21 @@ pub fn page(app: &App, situation: &Situation, width: usize) -> String {
     };
     let mut blocks = vec![Block::Heading("Samples:".into())];
     let samples = super::written::samples(seen.samples);
-    let clock = sentences::clock(seen.elapsed);
     // What a recording lost is a caveat.
-    blocks.push(Block::Line(if app.is_recording() { format!("{samples} in {clock}") } else { format!(
-            "{samples} in {clock}, {} lost in the kernel, {} left out because they arrived too fast",
+    let line = if !app.is_recording() {
+        format!(
+            "{samples} in {}, {} lost in the kernel, {} left out because they arrived too fast",
+            sentences::clock(seen.elapsed),
             number::grouped(seen.lost),
             number::grouped(seen.behind)
-        ) }));
+        )
+    } else if seen.elapsed.is_zero() {
+        samples
+    } else {
+        let time = u64::try_from(seen.elapsed.as_nanos()).unwrap_or(u64::MAX);
+        format!("{samples} in {}", number::weight(time, &Unit::Nanoseconds))
+    };
+    blocks.push(Block::Line(line));
     let quality = quality::blocks(&seen.profile);
     if !quality.is_empty() {
         blocks.push(Block::Space);
@@ -38,7 +47,7 @@ pub fn page(app: &App, situation: &Situation, width: usize) -> String {
     }
     let unit = app.shown().map(|shown| shown.whole.unit.clone());
     let page = Page {
-        unit: unit.unwrap_or(proftool::base::Unit::Samples),
+        unit: unit.unwrap_or(Unit::Samples),
         blocks,
     };
     let options = text::Options {

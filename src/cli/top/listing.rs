@@ -148,6 +148,21 @@ pub struct Listing {
     pub first: usize,
 }
 
+impl Listing {
+    /// Takes the columns with these keys away. Headings have none.
+    pub fn without(mut self, keys: &[&str]) -> Listing {
+        let kept = self.columns.iter().map(|it| !keys.contains(&it.key));
+        let kept: Vec<bool> = kept.collect();
+        self.columns.retain(|it| !keys.contains(&it.key));
+        let rows = self.lines.iter_mut();
+        for line in rows.filter(|line| line.look != Look::Heading) {
+            let mut kept = kept.iter();
+            line.cells.retain(|_| *kept.next().unwrap_or(&true));
+        }
+        self
+    }
+}
+
 /// What 100 % is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole {

@@ -52,6 +52,7 @@ pub use self::source::{Seen, Source, State, Written};
 pub use self::terminal::can_be_drawn_on;
 pub use self::text::Shown;
 use super::look::{self, ScreenArgs};
+use super::query::focus;
 use super::record::target::seconds;
 use super::sampling::SamplingArgs;
 
@@ -152,6 +153,8 @@ pub struct Start {
     pub event: Option<String>,
     /// What samples have to pass.
     pub filter: Filter,
+    /// The part of the time that was read; all, if it is empty.
+    pub time: String,
     /// Directories and names that are the user's own code; none to tell by debug information.
     pub own: Vec<String>,
 }
@@ -171,6 +174,8 @@ pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Resul
         half_life: None,
         event: start.event,
         filter: start.filter,
+        resolve: Some(focus::resolved),
+        time: start.time,
         own: start.own,
     };
     screen::show(source, shown, &options)?.obey();
@@ -191,6 +196,8 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
             half_life: args.half_life,
             event: args.show.clone(),
             filter: Filter::default(),
+            resolve: Some(focus::resolved),
+            time: String::new(),
             own: Vec::new(),
         };
         screen::show(source, shown, &options)

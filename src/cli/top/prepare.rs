@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use proftool::analysis::owners::Owners;
-use proftool::analysis::tree::{CallTree, Collapse};
-use proftool::profile::{EventId, FunctionId, Profile, Selection};
-use proftool::view::tree::Folds;
+use proftool::analysis::tree::Collapse;
+use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
 use proftool::view::{Figures, Names, Subject};
 
 use super::super::advice::Situation;
@@ -58,7 +57,7 @@ struct Kept {
     who: Option<Who>,
     selection: Selection,
     all: u64,
-    tree: Option<(Option<Collapse>, CallTree, Folds)>,
+    tree: Option<(Option<Collapse>, tree::Made)>,
 }
 
 impl Preparer {
@@ -106,22 +105,18 @@ impl Preparer {
             View::Tree => {
                 // The tree is the slow part, and does not depend on what is open or searched for:
                 // keys that change only these do not build it again.
-                let made = kept
-                    .tree
-                    .take()
-                    .filter(|(degree, ..)| *degree == wish.degree);
-                let (_, calls, folds) = made.unwrap_or_else(|| {
-                    let calls = tree::calls(&subject, wish.degree);
+                let made = kept.tree.take();
+                let made = made.filter(|(degree, _)| *degree == wish.degree);
+                let (_, made) = made.unwrap_or_else(|| {
                     let owners = Owners::of_profile(profile, &wish.own);
-                    let folds = tree::folds(&subject, &calls, &owners);
-                    (wish.degree, calls, folds)
+                    (wish.degree, tree::make(&subject, wish.degree, &owners))
                 });
-                let shown = tree::listing(&subject, (&calls, &folds), &wish.opened, &wish.search);
+                let shown = tree::listing(&subject, &made, &wish.opened, &wish.search);
                 prepared.listing = shown.listing;
                 prepared.hot = shown.hot;
                 prepared.folded = shown.folded;
-                prepared.degree = Some(calls.collapse);
-                kept.tree = Some((wish.degree, calls, folds));
+                prepared.degree = Some(made.calls.collapse);
+                kept.tree = Some((wish.degree, made));
             }
             View::Cycles => prepared.listing = cycles::listing(&subject, &wish.search),
         }
@@ -193,10 +188,14 @@ impl Kept {
         let profile = &seen.profile;
         let selection = match event(profile, wish.event.as_deref()) {
             None => Selection::nothing(),
-            Some(event) => profile.select(event, &wish.filter()),
+            Some(event) => wish.select(profile, event),
+        };
+        let everything = Filter {
+            weighing: wish.base.weighing,
+            ..Filter::default()
         };
         let all = match event(profile, wish.event.as_deref()) {
-            Some(event) if wish.picks() => profile.select(event, &wish.base).total(),
+            Some(event) if wish.picks() => profile.select(event, &everything).total(),
             _ => selection.total(),
         };
         Kept {

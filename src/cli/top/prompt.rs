@@ -1,5 +1,6 @@
 //! A line that asks for input.
 
+use proftool::view::search;
 use regex::Regex;
 
 use super::key::Key;
@@ -44,6 +45,8 @@ pub struct Prompt {
     pub text: String,
     /// Why it cannot be the answer.
     pub wrong: Option<String>,
+    /// What can be answered, as far as there is room for it.
+    pub hints: Vec<String>,
     /// Whether the answer is still the one that was there: a character takes its place.
     pub is_old: bool,
     before: String,
@@ -58,6 +61,7 @@ impl Prompt {
             is_old: !text.is_empty(),
             text,
             wrong: None,
+            hints: Vec::new(),
         }
     }
 
@@ -103,12 +107,7 @@ fn compiled(text: &str) -> Result<Option<Regex>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let regex = Regex::new(text).map_err(|error| {
-        let text = error.to_string();
-        let last = text.lines().last().unwrap_or_default().trim();
-        last.strip_prefix("error: ").unwrap_or(last).to_owned()
-    });
-    regex.map(Some)
+    search::pattern(text).map(Some)
 }
 
 #[cfg(test)]

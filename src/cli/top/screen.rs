@@ -33,7 +33,7 @@ use super::signals::{Signals, Stops};
 use super::source::{Seen, Source, Written};
 use super::terminal::{Screen, Terminals};
 use super::text::Shown;
-use super::wish::Wish;
+use super::wish::{Resolve, Wish};
 
 /// The interval of checks for new samples while nothing is being prepared.
 const LOOK: Duration = Duration::from_millis(100);
@@ -64,6 +64,10 @@ pub struct Options {
     pub event: Option<String>,
     /// What samples have to pass.
     pub filter: Filter,
+    /// What a focus stands for; `None` where it is always taken as it is.
+    pub resolve: Option<Resolve>,
+    /// The part of the time that was read; all, if it is empty.
+    pub time: String,
     /// Directories and names that are the user's own code; none to tell by debug information.
     pub own: Vec<String>,
 }
@@ -175,6 +179,8 @@ impl<'scope, 'env> Session<'scope, 'env> {
         let mut app = App::new(options.sort, options.half_life);
         app.wish.event = options.event.clone();
         app.wish.focus = options.filter.focus.clone();
+        app.wish.resolve = options.resolve;
+        app.read_time(&options.time);
         app.wish.own = options.own.clone().into();
         // Keys change the focus; the other filters stay as the options set them.
         app.wish.base = Arc::new(Filter {
@@ -249,9 +255,10 @@ impl<'scope, 'env> Session<'scope, 'env> {
                 Action::Write(path) => self.write(path),
                 Action::Repaint => screen.clear().context("could not use the terminal")?,
                 Action::Suspend => sampler::stop_job(),
-                Action::Time(range) => {
-                    self.app.message = self.source.set_time(&range).err();
-                }
+                Action::Time(range) => match self.source.set_time(&range) {
+                    Ok(()) => self.app.read_time(&range),
+                    Err(why) => self.app.refuse_time(range, why),
+                },
             }
         }
         drop(screen);

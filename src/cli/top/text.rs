@@ -9,6 +9,7 @@ use proftool::view::number;
 use super::super::advice::Situation;
 use super::app::{App, Overlay};
 use super::listing::Whole;
+use super::prepare::Prepared;
 use super::source::{Seen, State};
 use super::wish::{View, Who, Wish};
 use super::written::samples;
@@ -35,7 +36,7 @@ pub fn clock(time: Duration) -> String {
 }
 
 /// A short time: `10 s`, `2.5 s`.
-fn seconds(time: Duration) -> String {
+pub fn seconds(time: Duration) -> String {
     let text = format!("{:.1}", time.as_secs_f64());
     format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
 }
@@ -69,8 +70,13 @@ impl Since {
 }
 
 /// What 100 % is, the most important first: what is left out at the end is least missed. `count` is
-/// the number of samples that make it.
-pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String> {
+/// the number of samples that make it, and `half_life` the time in which their weights halve.
+pub fn whole(
+    whole: &Whole,
+    wish: &Wish,
+    (count, half_life): (u64, Option<Duration>),
+    since: Since,
+) -> Vec<String> {
     let weight = match &whole.unit {
         Unit::Samples => String::new(),
         Unit::Nanoseconds => format!("{} of ", number::weight(whole.weight, &whole.unit)),
@@ -85,20 +91,9 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
         Unit::Samples => format!("100 % = {}", samples(whole.weight)),
         _ => format!("100 % = {weight}{}", whole.event),
     }];
-    let share = || number::percent(whole.weight, whole.all, 2);
-    if let Some(focus) = &wish.focus {
-        parts.push(format!("{} % of all: stacks with /{focus}/", share()));
-    }
-    if let Some(who) = &wish.who {
-        let only = match who {
-            Who::Command(name) => format!("command {name}"),
-            Who::Process(pid) => format!("process {pid}"),
-            Who::Thread(tid) => format!("thread {tid}"),
-        };
-        match wish.focus {
-            Some(_) => parts.push(only),
-            None => parts.push(format!("{} % of all: {only}", share())),
-        }
+    if let Some(picked) = picked(wish) {
+        let share = number::percent(whole.weight, whole.all, 2);
+        parts.push(format!("{share} % of all: {picked}"));
     }
     let since = match since {
         Since::Start => Some("since the start"),
@@ -115,7 +110,7 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
         }
     }
     .map(str::to_owned);
-    match wish.half_life {
+    match half_life {
         Some(time) => parts.push(format!("halved every {}", seconds(time))),
         None if whole.unit == Unit::Samples => parts.extend(since),
         None => {
@@ -126,15 +121,27 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
     parts
 }
 
+/// What keys chose to look at: `stacks with /parse/, thread 4711`.
+pub fn picked(wish: &Wish) -> Option<String> {
+    let focus = { wish.focus.as_ref() }.map(|focus| format!("stacks with /{focus}/"));
+    let who = wish.who.as_ref().map(|who| match who {
+        Who::Command(name) => format!("command {name}"),
+        Who::Process(pid) => format!("process {pid}"),
+        Who::Thread(tid) => format!("thread {tid}"),
+    });
+    let parts: Vec<String> = [who, focus].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 /// Whether it runs, and how long.
 pub fn state(app: &App) -> String {
     let elapsed = app.latest().map_or(Duration::ZERO, |seen| seen.elapsed);
+    let at = app.on_screen().map_or(Duration::ZERO, |seen| seen.elapsed);
     if app.is_paused() {
-        let at = app.current().map_or(Duration::ZERO, |seen| seen.elapsed);
         return format!("PAUSED {} of {}", clock(at), clock(elapsed));
     }
     match &app.state {
-        State::Running => clock(elapsed),
+        State::Running => clock(at),
         State::Ended(_) => format!("ended {}", clock(elapsed)),
         State::Recorded(_) => String::new(),
     }
@@ -153,7 +160,7 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
             return parts;
         }
     }
-    let Some(seen) = app.current() else {
+    let Some(seen) = app.on_screen() else {
         parts.push(shown.how.clone());
         return parts;
     };
@@ -187,12 +194,38 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     if seen.seldom > 0 {
         parts.push(seldom(seen.seldom));
     }
-    parts.push(match app.wish.half_life {
+    parts.push(match seen.half_life {
         Some(_) => "fading".into(),
         None => "cumulative".into(),
     });
     parts.push(shown.how.clone());
     parts
+}
+
+/// Why a view has no lines.
+pub fn empty(app: &App, shown: &Prepared) -> &'static str {
+    let has_samples = shown.whole.samples > 0;
+    let recorded = match &app.state {
+        State::Recorded(part) => Some(part),
+        _ => None,
+    };
+    match (recorded, app.wish.view) {
+        _ if shown.is_gone && recorded.is_some() => {
+            "it is on no stack that is shown; Backspace goes back"
+        }
+        _ if shown.is_gone => "no stack has the function at the moment; Backspace goes back",
+        _ if has_samples && app.wish.search.is_on() => "no line matches; Esc shows all",
+        (_, View::Cycles) if has_samples => "no function is on a stack more than once",
+        _ if has_samples => "nothing to show",
+        _ if app.wish.focus.is_some() => "no sample passes; Esc clears the focus",
+        _ if app.wish.who.is_some() => "no sample passes; Esc clears the thread",
+        (Some(Some(_)), _) => "no samples in this time; Esc shows all",
+        (Some(None), _) => "there are no samples; i says why, if that is known",
+        _ if matches!(app.state, State::Ended(_)) => {
+            "there are no samples; i says why, if that is known"
+        }
+        (None, _) => "no samples yet",
+    }
 }
 
 /// The number of samples whose stacks were merged into one, in words.
@@ -213,13 +246,23 @@ pub fn sort(sort: Sort) -> &'static str {
 /// The keys of a view, the most important first.
 pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
     let close = ("Esc", "close");
-    if let Some((Overlay::Page, _)) = app.overlay {
-        let page = [
-            ("a", "source, assembly"),
-            ("Enter", "detail"),
-            ("/", "find"),
-        ];
-        return [&[close][..], &page, &[("n", "next")]].concat();
+    match app.overlay {
+        None => {}
+        Some((Overlay::Page, _)) => {
+            let page = [
+                ("a", "source, assembly"),
+                ("Enter", "detail"),
+                ("/", "find"),
+            ];
+            return [&[close][..], &page, &[("n", "next"), ("?", "help")]].concat();
+        }
+        Some((overlay, _)) => {
+            let other = match overlay {
+                Overlay::Help => ("i", "info"),
+                _ => ("?", "help"),
+            };
+            return vec![close, ("PgDn", "on"), ("PgUp", "back"), other];
+        }
     }
     if app.is_recording() {
         return keys_of_recording(app.wish.view);
@@ -232,16 +275,20 @@ pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
         View::Cycles => [("Enter", "graph"), ("i", "info")],
     });
     keys.extend([("/", "filter"), ("f", "focus")]);
-    keys.push(if app.is_paused() {
-        ("p", "resume")
-    } else {
-        ("p", "pause")
-    });
-    keys.push(match app.wish.half_life {
-        Some(_) => ("d", "cumulate"),
-        None => ("d", "fade"),
-    });
-    keys.extend([("z", "zero"), ("w", "write"), ("i", "info")]);
+    let has_ended = matches!(app.state, State::Ended(_));
+    if app.is_paused() {
+        keys.push(("p", "resume"));
+    } else if !has_ended {
+        keys.push(("p", "pause"));
+    }
+    if !has_ended {
+        keys.push(match app.wish.half_life {
+            Some(_) => ("d", "cumulate"),
+            None => ("d", "fade"),
+        });
+        keys.push(("z", "zero"));
+    }
+    keys.extend([("w", "write"), ("i", "info")]);
     if app.wish.view == View::Cycles {
         keys.pop();
     }

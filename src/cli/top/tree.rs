@@ -1,13 +1,15 @@
 //! The calls as a tree that is opened node by node.
 
+use proftool::analysis::cut::{self, AtMost};
 use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Stacks};
 use proftool::base::IdVec;
 use proftool::view::Subject;
 use proftool::view::label::{self, Labels};
 use proftool::view::number;
+use proftool::view::range;
 use proftool::view::table::{Cell, Column, Role};
-use proftool::view::tree::{Folds, via_collapsed};
+use proftool::view::tree::{Folds, VIA_COLLAPSED, via_collapsed};
 use rustc_hash::FxHashSet;
 
 use super::listing::{Branch, Fold, Key, Line, Listing, Look, key, key_of};
@@ -19,13 +21,30 @@ const HOT_LEVELS: usize = 256;
 /// The least share of a line that keeps chains apart, in percent.
 const MIN: f64 = 0.5;
 
-/// The chains of library calls that are one line each.
-pub fn folds(subject: &Subject, calls: &CallTree, owners: &Owners) -> Folds {
-    Folds::new(subject, calls, owners, MIN)
+/// A tree, with all that does not depend on which of its nodes are open.
+pub struct Made {
+    /// The calls.
+    pub calls: CallTree,
+    /// The chains of library calls that are one line each.
+    folds: Folds,
+    /// What the weights of nodes are at most, where stacks are cut.
+    at_most: Option<IdVec<NodeId, AtMost>>,
 }
 
-/// Makes the tree: in the degree that is asked for, or in the one that `proftool tree` chooses.
-pub fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
+/// Makes the tree in the degree that is asked for, or in the one that `proftool tree` chooses.
+pub fn make(subject: &Subject, degree: Option<Collapse>, owners: &Owners) -> Made {
+    let calls = calls(subject, degree);
+    let is_cut = cut::is_any(subject.profile);
+    let roots = cut::Roots::Outermost;
+    Made {
+        at_most: is_cut.then(|| cut::by_node(subject.profile, subject.selection, &calls, roots)),
+        folds: Folds::new(subject, &calls, owners, MIN),
+        calls,
+    }
+}
+
+/// Makes the calls: in the degree that is asked for, or in the one that `proftool tree` chooses.
+fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
     let stacks = Stacks::new(subject.profile, subject.selection);
     let degree = degree.unwrap_or_else(|| {
         if stacks.recurse() {
@@ -59,12 +78,12 @@ pub struct HotPath {
 }
 
 /// The lines of the nodes that are open. A search shows every frame.
-pub fn listing(
-    subject: &Subject,
-    (calls, folds): (&CallTree, &Folds),
-    opened: &Opened,
-    search: &Search,
-) -> Shown {
+pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search) -> Shown {
+    let Made {
+        calls,
+        folds,
+        at_most,
+    } = made;
     let mut walk = Walk {
         subject,
         calls,
@@ -86,7 +105,11 @@ pub fn listing(
     });
     let shown = std::mem::take(&mut walk.shown);
     let labels = Labels::new(subject, shown.iter().map(|(_, node, ..)| node.function));
-    let indirect = shown.iter().any(|(_, node, ..)| node.indirect > 0);
+    let whole = subject.selection.total();
+    let most = |id: NodeId, node: &Node| match at_most {
+        Some(at_most) if node.stub.is_none() => range::cell(node.weight(), at_most[id], whole),
+        _ => Cell::Nothing,
+    };
     let lines: Vec<Line> = shown
         .iter()
         .map(|&(id, node, key, branch)| {
@@ -94,26 +117,34 @@ pub fn listing(
             Line {
                 key,
                 function: Some(node.function),
-                cells: cells(subject, &labels, &node, title, indirect),
+                cells: cells(subject, &labels, &node, title, most(id, &node)),
                 look: Look::Plain,
                 branch: Some(branch),
             }
         })
         .collect();
+    let mut left_out = Vec::new();
+    if shown.iter().all(|(_, node, ..)| node.indirect == 0) {
+        left_out.push(VIA_COLLAPSED);
+    }
+    if (shown.iter()).all(|(id, node, ..)| most(*id, node) == Cell::Nothing) {
+        left_out.push(range::KEY);
+    }
     let nodes = calls.nodes.len();
     let count = number::grouped(nodes as u64);
     let plural = if nodes == 1 { "" } else { "s" };
+    let listing = Listing {
+        columns: columns(subject.profile.rows.name()),
+        lines,
+        hidden: 0,
+        about: vec![
+            format!("collapse: {}", calls.collapse.name()),
+            format!("{count} node{plural}"),
+        ],
+        first: 0,
+    };
     Shown {
-        listing: Listing {
-            columns: columns(indirect, subject.profile.rows.name()),
-            lines,
-            hidden: 0,
-            about: vec![
-                format!("collapse: {}", calls.collapse.name()),
-                format!("{count} node{plural}"),
-            ],
-            first: 0,
-        },
+        listing: listing.without(&left_out),
         hot,
         folded: walk.folded,
     }
@@ -125,12 +156,10 @@ fn found(subject: &Subject, calls: &CallTree, search: &Search) -> Option<IdVec<N
     if !search.is_on() {
         return None;
     }
-    let functions: Vec<bool> = (subject.profile.functions.ids())
-        .map(|function| search.finds(subject.profile, function))
-        .collect();
+    let matches = search.among(subject);
     let mut found = IdVec::filled(false, calls.nodes.len());
     for (id, node) in calls.nodes.enumerate().rev() {
-        found[id] |= functions[node.function.index()];
+        found[id] |= matches.has(node.function);
         if let (true, Some(parent)) = (found[id], node.parent) {
             found[parent] = true;
         }
@@ -271,29 +300,23 @@ impl Walk<'_> {
 }
 
 /// The columns of `proftool tree`.
-fn columns(indirect: bool, row: &'static str) -> Vec<Column> {
-    let mut columns = vec![
+fn columns(row: &'static str) -> Vec<Column> {
+    vec![
         Column::new("percent", "total %", Role::Heat),
-        Column::new("via_collapsed_percent", "via collapsed %", Role::Figure),
+        range::column(),
         Column::new("in_only_percent", "self %", Role::Figure),
+        Column::new(VIA_COLLAPSED, "via collapsed %", Role::Figure),
         Column::new("weight", "total", Role::Figure),
         Column::new("name", row, Role::Name),
-    ];
-    if !indirect {
-        columns.remove(VIA);
-    }
-    columns
+    ]
 }
-
-/// The place of the column that is there only where something arrived through a collapsed call.
-const VIA: usize = 1;
 
 fn cells(
     subject: &Subject,
     labels: &Labels,
     node: &Node,
     title: Option<String>,
-    indirect: bool,
+    at_most: Cell,
 ) -> Vec<Cell> {
     let whole = subject.selection.total();
     let share = |part| Cell::Share { part, whole };
@@ -310,18 +333,16 @@ fn cells(
         Some(_) => {
             let share = number::percent(node.passes, whole, 2);
             name.push_str(&format!("... ({share} %)"));
-            vec![Cell::Nothing; 4]
+            vec![Cell::Nothing; 5]
         }
         None => vec![
             share(node.weight()),
-            via_collapsed(node, whole),
+            at_most,
             share(node.in_only),
+            via_collapsed(node, whole),
             Cell::Weight(node.weight()),
         ],
     };
     cells.push(Cell::Text(name));
-    if !indirect {
-        cells.remove(VIA);
-    }
     cells
 }

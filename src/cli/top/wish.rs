@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proftool::analysis::tree::Collapse;
-use proftool::profile::{Filter, FunctionId, Profile};
+use proftool::base::IdVec;
+use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection, Thread};
+use proftool::view::Subject;
 use proftool::view::flat::Sort;
+use proftool::view::label::Labels;
 use regex::Regex;
 use rustc_hash::FxHashSet;
 
@@ -27,19 +30,22 @@ pub enum View {
 }
 
 impl Wish {
-    /// What samples have to pass.
-    pub fn filter(&self) -> Filter {
-        let mut filter = Filter {
-            focus: self.focus.clone(),
+    /// The samples of an event that are to be shown.
+    pub fn select(&self, profile: &Profile, event: EventId) -> Selection {
+        let focus = self.focus.as_ref().map(|regex| match self.resolve {
+            Some(resolve) => resolve(profile, Some(event), regex),
+            None => regex.clone(),
+        });
+        let filter = Filter {
+            focus,
             ..Filter::clone(&self.base)
         };
+        let selection = profile.select(event, &filter);
         match &self.who {
-            None => {}
-            Some(Who::Command(name)) => filter.comms = vec![name.clone()],
-            Some(Who::Process(pid)) => filter.pids = vec![*pid],
-            Some(Who::Thread(tid)) => filter.tids = vec![*tid],
+            None => selection,
+            // In addition to the threads that options ask for.
+            Some(who) => selection.of_threads(|id| who.has(&profile.threads[id])),
         }
-        filter
     }
 
     /// Whether fewer samples are shown than at the start.
@@ -63,9 +69,13 @@ impl View {
     }
 }
 
-/// What lines are looked for: those of functions whose full name matches.
+/// What lines are looked for: those of functions whose full name or label matches.
 #[derive(Clone, Debug, Default)]
 pub struct Search(pub Option<Regex>);
+
+/// The functions whose lines are to be shown; `None` for all.
+#[derive(Clone, Debug)]
+pub struct Matches(Option<IdVec<FunctionId, bool>>);
 
 impl Search {
     /// Whether anything is looked for.
@@ -73,10 +83,23 @@ impl Search {
         self.0.is_some()
     }
 
+    /// The functions that are looked for: by what the screen calls them as well.
+    pub fn among(&self, subject: &Subject) -> Matches {
+        let functions = &subject.profile.functions;
+        Matches(self.0.as_ref().map(|regex| {
+            let is_named = |id: FunctionId| regex.is_match(&functions[id].name);
+            let unnamed = functions.ids().filter(|&id| !is_named(id));
+            let labels = Labels::new(subject, unnamed);
+            let is_match = |id| is_named(id) || regex.is_match(labels.of(id));
+            functions.ids().map(is_match).collect::<Vec<_>>().into()
+        }))
+    }
+}
+
+impl Matches {
     /// Whether this function's lines are to be shown.
-    pub fn finds(&self, profile: &Profile, function: FunctionId) -> bool {
-        let name = &profile.functions[function].name;
-        self.0.as_ref().is_none_or(|regex| regex.is_match(name))
+    pub fn has(&self, function: FunctionId) -> bool {
+        self.0.as_ref().is_none_or(|found| found[function])
     }
 }
 
@@ -111,6 +134,17 @@ pub enum Who {
     Thread(i32),
 }
 
+impl Who {
+    /// Whether this is one of its threads.
+    pub fn has(&self, thread: &Thread) -> bool {
+        match self {
+            Who::Command(name) => **name == *thread.comm || **name == **thread.command(),
+            Who::Process(pid) => *pid == thread.pid,
+            Who::Thread(tid) => *tid == thread.tid,
+        }
+    }
+}
+
 impl std::fmt::Display for Who {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -119,6 +153,9 @@ impl std::fmt::Display for Who {
         }
     }
 }
+
+/// Makes a pattern of what a user gives, which may be a label, for samples of an event.
+pub type Resolve = fn(&Profile, Option<EventId>, &Regex) -> Regex;
 
 /// What is to be shown.
 #[derive(Clone, Debug, Default)]
@@ -131,6 +168,8 @@ pub struct Wish {
     pub event: Option<String>,
     /// Only stacks with a function that matches.
     pub focus: Option<Regex>,
+    /// What a focus stands for; `None` where it is always taken as it is.
+    pub resolve: Option<Resolve>,
     /// Only samples of these.
     pub who: Option<Who>,
     /// What else samples have to pass.

@@ -41,6 +41,7 @@ pub fn display_width(text: &str) -> usize {
 /// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
 /// assert_eq!(shortened_call("parse_expression → parse_term (42 samples)", 32), "pa…ssion → pa…_term (42 samples)");
 /// assert_eq!(shortened_call("⋯ 9 frames: std, tokio → Task::run", 25), "⋯ 9 frames → Task::run");
+/// assert_eq!(shortened_call("⋯ 9 frames: std, tokio → Task::run", 13), "⋯ → Task::run");
 /// ```
 pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
     if display_width(text) <= width {
@@ -64,6 +65,14 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
     if caller.starts_with(FOLD) && lengths[0] + lengths[1] > room {
         caller = caller.split_once(": ").map_or(caller, |(frames, _)| frames);
         lengths[0] = display_width(caller);
+        // The name says more than the number of frames.
+        let needed = lengths[1].min(MIN_MARKED);
+        if room < lengths[0] + needed
+            && let Some(mark) = caller.get(..FOLD.len_utf8())
+        {
+            caller = mark;
+            lengths[0] = display_width(mark);
+        }
         let room = room.saturating_sub(lengths[0]);
         return [Some((caller, lengths[0])), Some((callee, room))]
             .into_iter()

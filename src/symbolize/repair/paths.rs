@@ -131,6 +131,8 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
     } else {
         CaveatKind::BrokenStack
     };
+    // Where there are none at all, a frame alone is no stack that ends too early.
+    let has_stacks = trace.caveats.count(CaveatKind::NoStacks) == 0;
     checks.note_callers_of_main();
     let mut is_any_cut = false;
     let mut flaws: IdVec<AddressPathId, Flaws> = IdVec::new();
@@ -165,7 +167,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             .is_some_and(|outer| trace.paths[outer].caller.is_none() && flaw.recorded.is_some());
         let is_outermost = is_astray || is_first || outer.is_none();
         let is_start = is_outermost && checks.is_a_start(path.frame);
-        let is_left = outer.is_none() && checks.lacks_callers(path.frame);
+        let is_left = has_stacks && outer.is_none() && checks.lacks_callers(path.frame);
         if is_astray || is_first || is_left {
             // Nothing is missing outside of where a program or a thread starts.
             let now = match flaw.recorded {

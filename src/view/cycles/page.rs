@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 
 use super::CyclesView;
-use crate::analysis::cut::Cut;
 use crate::analysis::graph::Entry;
-use crate::analysis::recursion::Depth;
 use crate::base::Unit;
 use crate::callgraph::{ArcId, CycleId};
 use crate::profile::FunctionId;
@@ -97,41 +95,58 @@ impl CyclesView<'_> {
         blocks: &mut Vec<Block>,
         ranges: &mut Vec<Cell>,
     ) {
-        let whole = subject.selection.total();
-        let members = self.summary.graph.cycles.members()[cycle].len();
-        let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
-        let heading = format!(
-            "cycle {place}: {}, {} % of the total{}",
-            counted(members, "function", "functions"),
-            number::percent(total, whole, 2),
-            range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
-        );
-        if let Some(scheduled) = self.scheduled.get(&cycle) {
-            blocks.push(Block::Line(format!("{heading}, {scheduled}")));
+        let heading = self.heading(subject, (place, cycle));
+        if self.is_scheduled(cycle) {
+            blocks.push(Block::Line(heading));
             return;
         }
         blocks.push(Block::Heading(heading));
         push_table(blocks, ranges, self.members(subject, cycle));
-        let (from_marks, entries) = self
-            .summary
-            .entries(cycle)
-            .into_iter()
-            .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs()[id].from));
-        let unknown = self.unknown_entries(cycle, from_marks);
+        let (entries, unknown) = self.entries(cycle);
         blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
-        blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
+        blocks.extend(self.cut_line(cycle).map(Block::Line));
         blocks.extend(self.arc_table(subject, "inside", self.summary.inside(cycle), Vec::new()));
-        blocks.extend(self.calls_line(cycle));
+        blocks.extend(self.calls_line(cycle).map(Block::Line));
         let (calls, after) = self.broken(subject, cycle);
         blocks.push(Block::Calls {
             before: BROKEN_BEFORE.into(),
             calls,
             after,
         });
-        let depth = self.summary.depths.cycles.get(cycle);
-        if let Some(depth) = depth.filter(|_| self.summary.graph.has_stacks()) {
-            blocks.extend(depth_line(depth, self.summary.cut_inside(cycle)));
+        blocks.extend(self.depth_line(cycle).map(Block::Line));
+    }
+
+    /// The first line of a cycle: `cycle 1: 2 functions, 98.69 % of the total`.
+    pub fn heading(&self, subject: &Subject, (place, cycle): (usize, CycleId)) -> String {
+        let members = self.summary.graph.cycles.members()[cycle].len();
+        let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
+        let heading = format!(
+            "cycle {place}: {}, {} % of the total{}",
+            counted(members, "function", "functions"),
+            number::percent(total, subject.selection.total(), 2),
+            range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
+        );
+        match self.scheduled.get(&cycle) {
+            Some(scheduled) => format!("{heading}, {scheduled}"),
+            None => heading,
         }
+    }
+
+    /// Whether a cycle runs through the scheduler of a runtime: then its heading says all of it.
+    pub fn is_scheduled(&self, cycle: CycleId) -> bool {
+        self.scheduled.contains_key(&cycle)
+    }
+
+    /// The calls into a cycle, and with their weights what stands in place of calls that are not
+    /// known: where stacks begin in the cycle, and the marks of incomplete ones.
+    pub fn entries(&self, cycle: CycleId) -> (Vec<ArcId>, Vec<(u64, String)>) {
+        let entries = self.summary.entries(cycle).into_iter();
+        let is_from_mark = |id: &ArcId| {
+            self.graph
+                .is_mark(self.summary.graph.graph.arcs()[*id].from)
+        };
+        let (from_marks, entries) = entries.partition(is_from_mark);
+        (entries, self.unknown_entries(cycle, from_marks))
     }
 
     fn members(&self, subject: &Subject, cycle: CycleId) -> Table {
@@ -185,12 +200,12 @@ impl CyclesView<'_> {
 
     /// Whether Fonseca's estimate has a column. It knows nothing of arcs that are cut, and without stacks
     /// the total is this estimate.
-    fn shows_estimate(&self) -> bool {
+    pub fn shows_estimate(&self) -> bool {
         self.summary.graph.cycles.cut().is_empty() && self.summary.graph.has_stacks()
     }
 
     /// The upper end of a total for people.
-    fn at_most(&self, subject: &Subject, entry: Entry) -> Cell {
+    pub fn at_most(&self, subject: &Subject, entry: Entry) -> Cell {
         let total = self.summary.graph.total(entry).round() as u64;
         let most = self.summary.graph.total_max(entry);
         most.map_or(Cell::Nothing, |most| {
@@ -336,18 +351,49 @@ impl CyclesView<'_> {
     }
 
     /// How often the cycle is entered and passed, where all of its calls were counted beside stacks.
-    fn calls_line(&self, cycle: CycleId) -> Option<Block> {
+    pub fn calls_line(&self, cycle: CycleId) -> Option<String> {
         let graph = &self.summary.graph;
         let calls = graph.calls.as_ref()?.cycles.get(cycle)?;
         if !graph.has_stacks() || calls.is_least || calls.outside == 0 {
             return None;
         }
-        Some(Block::Line(format!(
+        Some(format!(
             "calls: {} from outside, {} between members: {:.1} per entry",
             number::grouped(calls.outside),
             number::grouped(calls.inside),
             calls.inside as f64 / calls.outside as f64
-        )))
+        ))
+    }
+
+    /// The number of samples whose entry into a cycle is unknown, if there are any.
+    fn cut_line(&self, cycle: CycleId) -> Option<String> {
+        let samples = self.summary.cut_inside(cycle).samples;
+        let (is, these) = match samples {
+            1 => ("is", "it"),
+            _ => ("are", "these"),
+        };
+        (samples > 0).then(|| {
+            format!(
+                "{} of its samples {is} incomplete inside the cycle: the entry of {these} is unknown, and totals of \
+                 callers are ranges",
+                number::grouped(samples)
+            )
+        })
+    }
+
+    /// How deep a cycle recurses, if stacks show that.
+    pub fn depth_line(&self, cycle: CycleId) -> Option<String> {
+        let depth = self.summary.depths.cycles.get(cycle)?;
+        if !self.summary.graph.has_stacks() || depth.deepest() == 0 {
+            return None;
+        }
+        let cut = self.summary.cut_inside(cycle);
+        let least = if cut.samples > 0 { "at least " } else { "" };
+        Some(format!(
+            "depth: max {least}{}, mean {least}{:.1}",
+            number::grouped(depth.deepest() as u64),
+            depth.mean()
+        ))
     }
 
     fn own(&self, subject: &Subject) -> Table {
@@ -428,31 +474,6 @@ impl CyclesView<'_> {
 fn push_table(blocks: &mut Vec<Block>, ranges: &mut Vec<Cell>, table: Table) {
     ranges.extend(range::cells(&table).cloned());
     blocks.push(Block::Table(table));
-}
-
-fn cut_line(samples: u64) -> Option<Block> {
-    let (is, these) = match samples {
-        1 => ("is", "it"),
-        _ => ("are", "these"),
-    };
-    (samples > 0).then(|| {
-        Block::Line(format!(
-            "{} of its samples {is} incomplete inside the cycle: the entry of {these} is unknown, and totals of \
-             callers are ranges",
-            number::grouped(samples)
-        ))
-    })
-}
-
-fn depth_line(depth: &Depth, cut: Cut) -> Option<Block> {
-    let least = if cut.samples > 0 { "at least " } else { "" };
-    (depth.deepest() > 0).then(|| {
-        Block::Line(format!(
-            "depth: max {least}{}, mean {least}{:.1}",
-            number::grouped(depth.deepest() as u64),
-            depth.mean()
-        ))
-    })
 }
 
 /// `1 cycle`, `2 cycles`.

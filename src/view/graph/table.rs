@@ -57,7 +57,9 @@ impl GraphView<'_> {
             }
             for line in self.lines(entry) {
                 from_code |= is_known_from_code(&line);
-                table.rows.push(self.row(subject, &line));
+                table
+                    .rows
+                    .push(self.row(subject, &line, &|entry| self.full_name(entry)));
             }
         }
         range::if_filled(table.without(&self.empty_columns(from_code)))
@@ -79,8 +81,8 @@ impl GraphView<'_> {
     }
 
     /// The entry of one function: its callers with the heaviest last, itself, its callees with the
-    /// heaviest first. What was said of [`Options::functions`](super::Options::functions) decides
-    /// whether all of them are there.
+    /// heaviest first; without indices, which are places in the whole listing. What was said of
+    /// [`Options::functions`](super::Options::functions) decides whether all of them are there.
     pub fn entry(&self, subject: &Subject, function: FunctionId) -> EntryRows {
         let mut table = Table::new(Vec::from(columns(subject)));
         let mut functions = Vec::new();
@@ -93,8 +95,11 @@ impl GraphView<'_> {
                 Who::Entry(Entry::Function(id)) => Some(id),
                 _ => None,
             });
-            table.rows.push(self.row(subject, &line));
+            table
+                .rows
+                .push(self.row(subject, &line, &|entry| self.name_in_cycle(entry)));
         }
+        let table = table.without(&["index"]);
         let lines = self.lines(Entry::Function(function));
         let from_code = lines.iter().any(is_known_from_code);
         EntryRows {
@@ -104,7 +109,7 @@ impl GraphView<'_> {
         }
     }
 
-    fn row(&self, subject: &Subject, line: &Line) -> Vec<Cell> {
+    fn row(&self, subject: &Subject, line: &Line, name: &dyn Fn(Entry) -> String) -> Vec<Cell> {
         let whole = subject.selection.total();
         let index = match (line.relation, line.who) {
             (Relation::Primary, Who::Entry(entry)) => Cell::Text(self.index_text(entry)),
@@ -130,13 +135,13 @@ impl GraphView<'_> {
             portion.map_or(Cell::Nothing, |portion| amount(portion.children)),
             line.samples.map_or(Cell::Nothing, Cell::Count),
             line.called.clone().map_or(Cell::Nothing, Cell::Text),
-            self.who(line, unseen),
+            self.who(line, unseen, name),
             line.evidence
                 .map_or(Cell::Nothing, |evidence| Cell::Text(evidence.into())),
         ]
     }
 
-    fn who(&self, line: &Line, unseen: bool) -> Cell {
+    fn who(&self, line: &Line, unseen: bool, name: &dyn Fn(Entry) -> String) -> Cell {
         let guide = match line.relation {
             Relation::Caller => "  ← ",
             Relation::Primary => "",
@@ -147,7 +152,7 @@ impl GraphView<'_> {
             Who::Spontaneous => "<spontaneous>".to_owned(),
             Who::Unknown => "<not known>".to_owned(),
             Who::More(more) => format!("… {} more", number::grouped(more as u64)),
-            Who::Entry(entry) => self.full_name(entry),
+            Who::Entry(entry) => name(entry),
         };
         let mark = if line.is_inferred {
             label::INFERRED
@@ -176,20 +181,16 @@ impl GraphView<'_> {
 
     /// The name with cycle and index: `parse <cycle 1> [3]`.
     pub(in crate::view) fn full_name(&self, entry: Entry) -> String {
-        let index = self.index_text(entry);
+        format!("{} {}", self.name_in_cycle(entry), self.index_text(entry))
+    }
+
+    /// The name with its cycle: `parse <cycle 1>`.
+    fn name_in_cycle(&self, entry: Entry) -> String {
         match entry {
-            Entry::Cycle(cycle) => {
-                format!("<cycle {} as a whole> {index}", self.summary.number(cycle))
-            }
+            Entry::Cycle(cycle) => format!("<cycle {} as a whole>", self.summary.number(cycle)),
             Entry::Function(id) => match self.summary.cycles.of()[id] {
-                Some(cycle) => {
-                    format!(
-                        "{} <cycle {}> {index}",
-                        self.name(id),
-                        self.summary.number(cycle)
-                    )
-                }
-                None => format!("{} {index}", self.name(id)),
+                Some(cycle) => format!("{} <cycle {}>", self.name(id), self.summary.number(cycle)),
+                None => self.name(id).to_owned(),
             },
         }
     }

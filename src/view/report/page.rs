@@ -235,7 +235,8 @@ impl Report {
             row[..figures].rotate_left(1);
         }
         let mut left_out = vec!["self", "samples", "inferred", "total_max"];
-        left_out.extend(flat::CALL_FIGURES);
+        left_out.extend(flat::CALLS_IN_ONE);
+        left_out.extend(flat::PER_CALL);
         if subject.figures == Figures::Percent {
             left_out.push("total");
         }

@@ -48,7 +48,7 @@ use crate::base::IdVec;
 use crate::profile::FunctionId;
 
 /// The key of the column for what came through collapsed calls.
-const VIA_COLLAPSED: &str = "via_collapsed_percent";
+pub const VIA_COLLAPSED: &str = "via_collapsed_percent";
 
 /// In which direction a tree is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

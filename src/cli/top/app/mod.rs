@@ -67,6 +67,8 @@ pub struct App {
     pub prepared: Option<Prepared>,
     /// The text over it, and how far it is scrolled.
     pub overlay: Option<(Overlay, usize)>,
+    /// How far the page is scrolled that the text lies over, if it lies over one.
+    under: Option<usize>,
     /// What is being asked.
     pub prompt: Option<Prompt>,
     /// What was done last, or why it could not be done.
@@ -79,8 +81,11 @@ pub struct App {
     pub room: usize,
     /// How many columns the screen has.
     width: usize,
-    /// What is looked for on a page.
+    /// What is looked for on a page, and its line that was found last.
     find: Option<regex::Regex>,
+    found: Option<usize>,
+    /// The part of the time that is read; all, if it is empty.
+    time: String,
     latest: Option<Arc<Seen>>,
     paused: Option<Arc<Seen>>,
     cursors: [Cursor; View::ALL.len()],
@@ -102,6 +107,7 @@ impl App {
             wish,
             prepared: None,
             overlay: None,
+            under: None,
             prompt: None,
             message: None,
             state: State::Running,
@@ -109,6 +115,8 @@ impl App {
             room: 1,
             width: 80,
             find: None,
+            found: None,
+            time: String::new(),
             latest: None,
             paused: None,
             cursors: Default::default(),
@@ -129,6 +137,12 @@ impl App {
     /// The profile to show: the newest, or the one at the time of the pause.
     pub fn current(&self) -> Option<&Arc<Seen>> {
         self.paused.as_ref().or(self.latest.as_ref())
+    }
+
+    /// The profile whose figures are on the screen: while those of the current one are made, an older
+    /// one.
+    pub fn on_screen(&self) -> Option<&Arc<Seen>> {
+        self.shown().map(|shown| &shown.seen).or(self.current())
     }
 
     /// Whether the figures of this moment are from before the last reset, which has not been
@@ -203,29 +217,19 @@ impl App {
 
     /// What a key does. What was opened last takes it: a prompt, an overlay, the view.
     pub fn key(&mut self, key: Key) -> Action {
-        if key == Key::Control('c') {
-            return Action::Quit;
+        match key {
+            Key::Control('c') => return Action::Quit,
+            Key::Control('l') => return Action::Repaint,
+            Key::Control('z') => return Action::Suspend,
+            _ => {}
         }
         self.message = None;
         if let Some(prompt) = self.prompt.take() {
             return self.answer(prompt, key);
         }
-        if let Some((overlay, place)) = self.overlay {
-            if overlay == Overlay::Page && self.page_key(place, key) {
-                return Action::Nothing;
-            }
-            let place = self.overlay.map_or(place, |(_, place)| place);
-            self.overlay = match key {
-                Key::Char('i') if overlay != Overlay::Info => Some((Overlay::Info, 0)),
-                Key::Char('?' | 'h') if overlay != Overlay::Help => Some((Overlay::Help, 0)),
-                _ => scrolled(overlay, place, key, self.room),
-            };
-            if self
-                .overlay
-                .is_none_or(|(overlay, _)| overlay != Overlay::Page)
-            {
-                self.wish.page = None;
-            }
+        if let Some((overlay, place)) = self.overlay
+            && self.overlay_key(overlay, place, key)
+        {
             return Action::Nothing;
         }
         if self.moved(key) {
@@ -238,8 +242,6 @@ impl App {
         }
         match key {
             Key::Char('q') => return Action::Quit,
-            Key::Control('l') => return Action::Repaint,
-            Key::Control('z') => return Action::Suspend,
             Key::Char(c @ '1'..='4') => self.turn_to(View::ALL[c as usize - '1' as usize]),
             Key::Tab => self.turn(1),
             Key::BackTab => self.turn(View::ALL.len() - 1),
@@ -247,7 +249,7 @@ impl App {
             Key::Char('g') => self.graph_of_line(),
             Key::Backspace => self.back(),
             Key::Left | Key::Right => self.fold(key),
-            Key::Escape => self.clear(),
+            Key::Escape => return self.clear(),
             Key::Char('/') => self.ask(Purpose::Search),
             Key::Char('f') => self.ask(Purpose::Focus),
             Key::Char('w') => self.ask(Purpose::Write),
@@ -261,11 +263,62 @@ impl App {
             Key::Char('d') => return self.fade(),
             Key::Char('<') => return self.fade_in(|time| time / 2),
             Key::Char('>') => return self.fade_in(|time| time * 2),
+            Key::Char('a' | 't' | 'T') => {
+                self.message = Some("this key is for recordings: w writes one for browse".into());
+            }
             Key::Char('i') => self.overlay = Some((Overlay::Info, 0)),
             Key::Char('?' | 'h') => self.overlay = Some((Overlay::Help, 0)),
             _ => {}
         }
         Action::Nothing
+    }
+
+    /// Does what a key does on a text over the view; says whether it was for that.
+    fn overlay_key(&mut self, overlay: Overlay, place: usize, key: Key) -> bool {
+        if overlay == Overlay::Page && self.page_key(key) {
+            return true;
+        }
+        let other = match key {
+            Key::Char('i') if overlay != Overlay::Info => Some(Overlay::Info),
+            Key::Char('?' | 'h') if overlay != Overlay::Help => Some(Overlay::Help),
+            _ => None,
+        };
+        if let Some(other) = other {
+            if overlay == Overlay::Page {
+                self.under = Some(place);
+            }
+            self.overlay = Some((other, 0));
+            return true;
+        }
+        match key {
+            Key::Escape | Key::Backspace | Key::Enter | Key::Char('q' | 'i' | '?' | 'h') => {
+                self.close();
+            }
+            // It leads to a view.
+            Key::Char('1'..='4') | Key::Tab | Key::BackTab => {
+                self.under = None;
+                self.close();
+                return false;
+            }
+            _ => self.overlay = Some((overlay, scrolled(place, key, self.room))),
+        }
+        true
+    }
+
+    /// Closes the text over the view; a page that it lies over is there again.
+    fn close(&mut self) {
+        self.overlay = self.under.take().map(|place| (Overlay::Page, place));
+        if self.overlay.is_none() {
+            self.wish.page = None;
+        }
+    }
+
+    /// Takes note of how many lines the text over the view has: it is not scrolled beyond its end.
+    pub fn fit(&mut self, lines: usize) {
+        let last = lines.saturating_sub(self.room);
+        if let Some((_, place)) = &mut self.overlay {
+            *place = (*place).min(last);
+        }
     }
 
     /// Moves in the list, if the key does that.
@@ -281,10 +334,12 @@ impl App {
         match key {
             Key::Up | Key::Char('k') => cursor.up(lines, 1, room),
             Key::Down | Key::Char('j') => cursor.down(lines, 1, room),
-            Key::PageUp => cursor.up(lines, room, room),
-            Key::PageDown => cursor.down(lines, room, room),
+            Key::PageUp | Key::Control('b') => cursor.up(lines, room, room),
+            Key::PageDown | Key::Control('f') => cursor.down(lines, room, room),
+            Key::Control('u') => cursor.up(lines, room.div_ceil(2), room),
+            Key::Control('d') => cursor.down(lines, room.div_ceil(2), room),
             Key::Home => cursor.release(lines, first.min(lines.len()), room),
-            Key::End => cursor.end(lines, room),
+            Key::End | Key::Char('G') => cursor.end(lines, room),
             _ => return false,
         }
         let nears_end = cursor.index() + room >= lines.len();
@@ -485,16 +540,17 @@ impl App {
     }
 }
 
-/// A text over the view after a key: scrolled, or gone.
-fn scrolled(overlay: Overlay, place: usize, key: Key, room: usize) -> Option<(Overlay, usize)> {
-    let place = match key {
+/// The first line of a text over the view after a key; as it was, if the key does not scroll.
+fn scrolled(place: usize, key: Key, room: usize) -> usize {
+    match key {
         Key::Up | Key::Char('k') => place.saturating_sub(1),
         Key::Down | Key::Char('j') => place.saturating_add(1),
-        Key::PageUp => place.saturating_sub(room),
-        Key::PageDown | Key::Char(' ') => place.saturating_add(room),
-        Key::Home => 0,
-        Key::End => usize::MAX,
-        _ => return None,
-    };
-    Some((overlay, place))
+        Key::PageUp | Key::Char('b') | Key::Control('b') => place.saturating_sub(room),
+        Key::PageDown | Key::Char(' ') | Key::Control('f') => place.saturating_add(room),
+        Key::Control('u') => place.saturating_sub(room.div_ceil(2)),
+        Key::Control('d') => place.saturating_add(room.div_ceil(2)),
+        Key::Home | Key::Char('g') => 0,
+        Key::End | Key::Char('G') => usize::MAX,
+        _ => place,
+    }
 }

@@ -48,7 +48,13 @@ impl App {
 
     fn open_page(&mut self, what: What) {
         let Some(function) = self.identity() else {
-            self.message = Some("this line is no function".into());
+            let is_empty = self.line().is_none();
+            let why = if is_empty {
+                "no function is shown"
+            } else {
+                "this line is no function"
+            };
+            self.message = Some(why.into());
             return;
         };
         self.show_page(Asked {
@@ -61,18 +67,15 @@ impl App {
     fn show_page(&mut self, page: Asked) {
         self.wish.page = Some(page);
         self.overlay = Some((Overlay::Page, 0));
+        self.found = None;
         self.changed();
     }
 
     /// Does what a key does on a page, if it does not scroll or close it.
-    pub(super) fn page_key(&mut self, place: usize, key: Key) -> bool {
+    pub(super) fn page_key(&mut self, key: Key) -> bool {
         let Some(page) = self.wish.page.clone() else {
             return false;
         };
-        // Scrolling begins where the page ends on the screen, however far a key went.
-        let lines = self.page().map_or(0, |text| text.lines().count());
-        let place = place.min(lines.saturating_sub(self.room));
-        self.overlay = Some((Overlay::Page, place));
         match key {
             Key::Char('a') => self.show_page(Asked {
                 what: match page.what {
@@ -87,31 +90,55 @@ impl App {
             }),
             Key::Enter => {}
             Key::Char('/') => self.ask(Purpose::Find),
-            Key::Char('n') => self.find(place + 1, 1),
-            Key::Char('N') => self.find(place, -1),
+            Key::Char('n') => self.find_next(1),
+            Key::Char('N') => self.find_next(-1),
             _ => return false,
         }
         true
     }
 
-    /// Scrolls to the next line that is looked for, or the one before: from this line on, it included or, backwards,
-    /// not. After the last line the search goes on at the first.
-    pub(super) fn find(&mut self, from: usize, step: isize) {
+    /// The line of the page that was found last.
+    pub fn found(&self) -> Option<usize> {
+        self.found
+    }
+
+    /// Goes to the next line that is looked for, or the one before: from the line found last if it is
+    /// on the screen, else from the first line on it. After the last line the search goes on at the
+    /// first.
+    pub(super) fn find_next(&mut self, step: isize) {
         let (Some(text), Some(regex)) = (self.page(), &self.find) else {
+            self.message = Some("press / to search this page".into());
             return;
         };
+        let lines = text.lines().count();
+        let top = self.overlay.map_or(0, |(_, place)| place);
+        let top = top.min(lines.saturating_sub(self.room));
+        let on_screen = top..top + self.room;
         let found: Vec<usize> = (text.lines().enumerate())
             .filter(|(_, line)| regex.is_match(line))
             .map(|(place, _)| place)
             .collect();
-        let after = found.partition_point(|&place| place < from);
-        let next = match step {
-            1.. => found.get(after).or(found.first()),
-            _ => (after.checked_sub(1).and_then(|place| found.get(place))).or(found.last()),
+        let last = self.found.filter(|line| on_screen.contains(line));
+        let before = found.partition_point(|&place| place < last.unwrap_or(top));
+        let next = match (step, last) {
+            (1.., Some(_)) => before + 1,
+            (1.., None) => before,
+            _ => before.wrapping_sub(1),
         };
-        match next {
-            Some(&place) => self.overlay = Some((Overlay::Page, place)),
-            None => self.message = Some(format!("no line with /{regex}/")),
+        let (around, why) = match step {
+            1.. => (found.first(), "search continued at the top"),
+            _ => (found.last(), "search continued at the bottom"),
+        };
+        let Some(&place) = found.get(next).or(around) else {
+            self.message = Some(format!("no line with /{regex}/"));
+            return;
+        };
+        if found.get(next).is_none() {
+            self.message = Some(why.into());
+        }
+        self.found = Some(place);
+        if !on_screen.contains(&place) {
+            self.overlay = Some((Overlay::Page, place));
         }
     }
 
@@ -128,7 +155,7 @@ impl App {
             _ => Some(
                 profile
                     .and_then(|profile| who(profile, text))
-                    .ok_or("no command or thread is called so")?,
+                    .ok_or("no such command or thread")?,
             ),
         };
         self.wish.who = who;
@@ -139,15 +166,12 @@ impl App {
 
 /// The command, process or thread that a person names.
 fn who(profile: &Profile, text: &str) -> Option<Who> {
-    let mut threads = profile.threads.iter();
     let number = text.parse::<i32>().ok();
-    let is = |is_it: &dyn Fn(&proftool::profile::Thread) -> bool| profile.threads.iter().any(is_it);
-    if threads.any(|thread| *thread.comm == *text || **thread.command() == *text) {
-        return Some(Who::Command(text.to_owned()));
-    }
-    match number {
-        Some(number) if is(&|thread| thread.pid == number) => Some(Who::Process(number)),
-        Some(number) if is(&|thread| thread.tid == number) => Some(Who::Thread(number)),
-        _ => None,
-    }
+    let all = [
+        Some(Who::Command(text.to_owned())),
+        number.map(Who::Process),
+        number.map(Who::Thread),
+    ];
+    let is_there = |who: &Who| profile.threads.iter().any(|thread| who.has(thread));
+    all.into_iter().flatten().find(is_there)
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustc_hash::FxHashSet;
+
 use super::super::key::Key;
 use super::super::prompt::{Outcome, Prompt, Purpose};
 use super::super::wish::{Search, Who};
@@ -14,7 +16,7 @@ impl App {
             Purpose::Focus => pattern(&self.wish.focus),
             Purpose::Find => pattern(&self.find),
             Purpose::Who => self.wish.who.as_ref().map_or(String::new(), Who::to_string),
-            Purpose::Time => String::new(),
+            Purpose::Time => self.time.clone(),
             Purpose::Write => FILE.to_owned(),
         };
         if purpose == Purpose::Write
@@ -23,7 +25,44 @@ impl App {
             self.message = Some(why.into());
             return;
         }
-        self.prompt = Some(Prompt::new(purpose, text));
+        let mut prompt = Prompt::new(purpose, text);
+        prompt.hints = self.hints(purpose);
+        self.prompt = Some(prompt);
+    }
+
+    /// What can be answered.
+    fn hints(&self, purpose: Purpose) -> Vec<String> {
+        let Some(seen) = self.current() else {
+            return Vec::new();
+        };
+        match purpose {
+            Purpose::Who => {
+                let threads = seen.profile.threads.iter();
+                let names = threads.flat_map(|it| [&**it.command(), &*it.comm]);
+                let mut known = FxHashSet::default();
+                names
+                    .filter(|&it| known.insert(it))
+                    .map(str::to_owned)
+                    .collect()
+            }
+            Purpose::Search | Purpose::Focus | Purpose::Find => {
+                vec!["a regular expression".to_owned()]
+            }
+            Purpose::Time | Purpose::Write => Vec::new(),
+        }
+    }
+
+    /// Asks again for a part of the time: this answer was refused.
+    pub fn refuse_time(&mut self, range: String, why: String) {
+        let mut prompt = Prompt::new(Purpose::Time, range);
+        prompt.is_old = false;
+        prompt.wrong = Some(why);
+        self.prompt = Some(prompt);
+    }
+
+    /// Takes note of the part of the time that is read.
+    pub fn read_time(&mut self, range: &str) {
+        range.trim().clone_into(&mut self.time);
     }
 
     /// Why what is there cannot be written as a recording.
@@ -68,8 +107,8 @@ impl App {
                     Ok(regex) if prompt.purpose == Purpose::Search => self.look_for(regex),
                     Ok(regex) if prompt.purpose == Purpose::Find => {
                         self.find = regex;
-                        let place = self.overlay.map_or(0, |(_, place)| place);
-                        self.find(place, 1);
+                        self.found = None;
+                        self.find_next(1);
                     }
                     Ok(regex) => {
                         self.wish.focus = regex;
@@ -90,13 +129,16 @@ impl App {
         }
     }
 
-    /// Shows again what was filtered away: first lines, then stacks.
-    pub(super) fn clear(&mut self) {
+    /// Shows again what was filtered away: first lines, then stacks, threads and times.
+    pub(super) fn clear(&mut self) -> Action {
         if self.wish.search.is_on() {
             self.look_for(None);
         } else if self.wish.focus.take().is_some() || self.wish.who.take().is_some() {
             self.changed();
+        } else if !self.time.is_empty() {
+            return Action::Time(String::new());
         }
+        Action::Nothing
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::super::source::State;
+use super::super::text::seconds;
 use super::{Action, App};
 
 /// The default half-life of weights.
@@ -12,8 +13,13 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(640);
 impl App {
     pub(super) fn pause(&mut self) {
+        let has_ended = matches!(self.state, State::Ended(_));
         self.paused = match self.paused.take() {
             Some(_) => None,
+            None if has_ended => {
+                self.message = Some("sampling has ended: nothing changes any more".into());
+                None
+            }
             None => self.latest.clone(),
         };
     }
@@ -30,12 +36,10 @@ impl App {
     }
 
     pub(super) fn fade(&mut self) -> Action {
-        let half_life = match self.wish.half_life {
+        self.fade_by(match self.wish.half_life {
             Some(_) => None,
             None => Some(HALF_LIFE),
-        };
-        self.wish.half_life = half_life;
-        Action::HalfLife(half_life)
+        })
     }
 
     pub(super) fn fade_in(&mut self, other: impl Fn(Duration) -> Duration) -> Action {
@@ -43,8 +47,25 @@ impl App {
             self.message = Some("weights do not fade; press d to fade them".into());
             return Action::Nothing;
         };
-        let half_life = Some(other(time).clamp(SHORTEST, LONGEST));
+        self.fade_by(Some(other(time).clamp(SHORTEST, LONGEST)))
+    }
+
+    /// Lets weights fade like this in what is seen next.
+    fn fade_by(&mut self, half_life: Option<Duration>) -> Action {
+        if let State::Ended(_) = self.state {
+            self.message = Some("sampling has ended: weights stay as they are".into());
+            return Action::Nothing;
+        }
         self.wish.half_life = half_life;
+        let then = if self.is_paused() {
+            "when the display goes on, "
+        } else {
+            ""
+        };
+        self.message = Some(match half_life {
+            Some(time) => format!("{then}weights halve every {}", seconds(time)),
+            None => format!("{then}all samples count in full"),
+        });
         Action::HalfLife(half_life)
     }
 }

@@ -21,16 +21,17 @@ const SHARE: usize = 6;
 const FIGURE: usize = 8;
 /// Names have this width at least, as long as there are other columns that can go.
 const NAME: usize = 24;
-/// The width of asides at most.
+/// The width of asides: this at least, and more on a wide screen.
 const ASIDE: usize = 16;
+/// The part of a screen that an aside has.
+const ASIDES: usize = 6;
 /// Steps to the side are drawn as far as this.
 const STEPS: usize = 12;
 /// Columns that go first where there is little room.
-const FIRST_TO_GO: [&str; 14] = [
+const FIRST_TO_GO: [&str; 17] = [
     "module",
     "origin",
     "samples",
-    "called",
     "estimate",
     "total",
     "outside",
@@ -38,6 +39,10 @@ const FIRST_TO_GO: [&str; 14] = [
     "self",
     "children",
     "weight",
+    "via_collapsed_percent",
+    "total_per_call",
+    "self_per_call",
+    "called",
     "in_only_percent",
     "total_max_percent",
     "total_percent",
@@ -108,11 +113,7 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
         }
     }
     if listing.lines.is_empty() && body.height > 1 {
-        let text = match (shown.is_gone, app.wish.search.is_on()) {
-            (true, _) => "no stack has the function at the moment; Backspace goes back",
-            (false, true) => "no line matches; Esc shows all",
-            (false, false) => "nothing to show",
-        };
+        let text = super::text::empty(app, shown);
         put(buffer, body.x, body.y + 1, text, Style::new());
     }
 }
@@ -232,7 +233,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
         let length = |cell: &Cell| display_width(&format_cell(cell, unit));
         widths.push(match column.role {
             Role::Name | Role::Code => NAME,
-            Role::Aside => ASIDE.max(title),
+            Role::Aside => ASIDE.max(width / ASIDES).max(title),
             Role::Heat => SHARE.max(title),
             Role::Figure | Role::Spare | Role::Bound => {
                 let is_share = column.key.ends_with("percent");
@@ -251,12 +252,22 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
             break;
         }
         // The share says the same as the largest total or the weight.
-        if let Some(at) = columns.iter().position(|column| column.key == key) {
-            widths[at] = 0;
-            // A total would look exact without what it is at most.
-            if let (Role::Bound, Some(total)) = (columns[at].role, at.checked_sub(1)) {
-                widths[total] = 0;
-            }
+        let Some(at) = columns.iter().position(|column| column.key == key) else {
+            continue;
+        };
+        // A total would look exact without what it is at most. Where it is the last figure both
+        // stay, and names get less room.
+        let is_bound = |at: usize| columns.get(at).is_some_and(|it| it.role == Role::Bound);
+        let first = if is_bound(at) {
+            at.saturating_sub(1)
+        } else {
+            at
+        };
+        let goes = first..=first + usize::from(is_bound(first + 1));
+        let is_figure = |it: &usize| !matches!(columns[*it].role, Role::Name | Role::Aside);
+        let mut others = (0..columns.len()).filter(is_figure);
+        if others.any(|it| !goes.contains(&it) && widths[it] > 0) {
+            widths[goes].fill(0);
         }
     }
     let names: Vec<usize> = (0..columns.len())
@@ -314,6 +325,11 @@ mod tests {
             };
             assert_eq!(total > 0, most > 0, "at {width} columns");
         }
+        // Where it is the last figure it stays, and its upper end too.
+        for width in 0..100 {
+            let widths = widths(&columns[1..], &[], &Unit::Nanoseconds, width);
+            assert!(widths[0] > 0 && widths[1] > 0, "at {width} columns");
+        }
     }
 
     #[test]
@@ -323,9 +339,12 @@ mod tests {
         assert_eq!(shortened_call("abcdefghij → a", 10), "ab…hij → a");
         let both = shortened_call("abcdefghij → klmnopqrst", 13);
         assert_eq!(both, "a…hij → k…rst");
-        for width in 0..30 {
-            let text = shortened_call("abcdefghij → klmnopqrst", width);
-            assert!(display_width(&text) <= width.max(1), "{text}");
+        let chain = "⋯ 12 frames: std, tokio → klmnopqrst (inlined)";
+        for text in ["abcdefghij → klmnopqrst", chain] {
+            for width in 0..60 {
+                let text = shortened_call(text, width);
+                assert!(display_width(&text) <= width.max(1), "{text}");
+            }
         }
     }
 }

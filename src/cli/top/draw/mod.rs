@@ -111,33 +111,41 @@ pub fn room(area: Rect) -> usize {
 }
 
 /// Draws all of it.
-pub fn draw(app: &App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
+pub fn draw(app: &mut App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
     let rooms = Rooms::of(buffer.area);
     let body = rooms.body;
-    if let Some(row) = rooms.whole {
-        whole(app, paint, buffer, row);
-    }
+    let names_picked = rooms.whole.map(|row| whole(app, paint, buffer, row));
     if let Some(row) = rooms.facts {
-        let facts = text::facts(app, shown);
+        let mut facts = text::facts(app, shown);
+        // What is looked at is said where there is room.
+        let picked = text::picked(&app.wish).filter(|_| names_picked == Some(false));
+        facts.splice(0..0, picked);
         let line = parts::joined(&facts, " · ", usize::from(buffer.area.width));
         put(buffer, 0, row, &line, paint.faint());
     }
     if let Some(row) = rooms.views {
         views(app, paint, buffer, row);
     }
-    match app.overlay {
+    let lines = match app.overlay {
         Some((Overlay::Help, place)) => {
-            page::draw(super::help::text(app), place, paint, buffer, body)
+            page::draw(super::help::text(app), (place, None), paint, buffer, body)
         }
         Some((Overlay::Page, place)) => {
             let text = app.page().unwrap_or("…");
-            page::draw(text, place, paint, buffer, body);
+            page::draw(text, (place, app.found()), paint, buffer, body)
         }
         Some((Overlay::Info, place)) => {
             let info = super::info::page(app, &shown.situation, usize::from(body.width));
-            page::draw(&info, place, paint, buffer, body);
+            page::draw(&info, (place, None), paint, buffer, body)
         }
-        None => list::draw(app, paint, buffer, body),
+        None => {
+            list::draw(app, paint, buffer, body);
+            0
+        }
+    };
+    // A page that is not there yet has no end.
+    if app.overlay.is_some_and(|(it, _)| it != Overlay::Page) || app.page().is_some() {
+        app.fit(lines);
     }
     // A prompt or message gets a line even if there is no line for keys.
     let below = rooms.keys.or((body.height > 0).then(|| body.bottom() - 1));
@@ -158,8 +166,9 @@ pub fn draw(app: &App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
     }
 }
 
-/// What 100 % is, and on the right whether it runs.
-fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
+/// What 100 % is, and on the right whether it runs. Returns whether there was room for all that keys
+/// chose to look at.
+fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) -> bool {
     let state = text::state(app);
     let width = usize::from(buffer.area.width);
     let line = match app.shown() {
@@ -172,7 +181,8 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
                 shown.seen.samples
             };
             let since = text::Since::of(app, &shown.seen);
-            let whole = text::whole(&shown.whole, &app.wish, samples, since);
+            let counted = (samples, shown.seen.half_life);
+            let whole = text::whole(&shown.whole, &app.wish, counted, since);
             let beside = width.saturating_sub(display_width(&state) + 2);
             // What 100 % is must be readable in full, and the pause must be visible.
             let first = whole.first().map_or(0, |first| display_width(first));
@@ -195,6 +205,7 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         };
         put(buffer, (width - length) as u16, row, &state, style);
     }
+    text::picked(&app.wish).is_none_or(|picked| line.contains(&*printable(&picked)))
 }
 
 /// The views, which of them is shown, and what it says of itself.
@@ -220,16 +231,9 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         about.push(format!("lines with /{pattern}/"));
     }
     if let Some(shown) = app.shown() {
-        if app.wish.view == View::Graph {
-            let name = shown
-                .about
-                .as_ref()
-                .map(|about| proftool::view::name::short_name(&about.name).into_owned());
-            about.push(match name {
-                Some(name) if shown.is_gone => format!("{name} is in no stack"),
-                Some(name) => name,
-                None => "no samples".into(),
-            });
+        if let Some(gone) = shown.about.as_ref().filter(|_| shown.is_gone) {
+            let name = proftool::view::name::short_name(&gone.name);
+            about.push(format!("{name} is in no stack"));
         }
         about.extend(shown.listing.about.iter().cloned());
         if shown.events.len() > 1 {
@@ -286,8 +290,15 @@ fn prompt(prompt: &Prompt, paint: Paint, buffer: &mut Buffer, row: u16) {
     };
     let column = put(buffer, column, row, end, style);
     let column = put(buffer, column, row, " ", paint.chosen());
-    if let Some(wrong) = &prompt.wrong {
-        put(buffer, column + 1, row, wrong, paint.hot());
+    let room = width.saturating_sub(usize::from(column) + 1);
+    match &prompt.wrong {
+        Some(wrong) => {
+            put(buffer, column + 1, row, wrong, paint.hot());
+        }
+        None => {
+            let hint = parts::joined(&prompt.hints, ", ", room);
+            put(buffer, column + 1, row, &hint, paint.faint());
+        }
     }
 }
 

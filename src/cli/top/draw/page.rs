@@ -10,18 +10,32 @@ use super::{Paint, put};
 /// What stands behind a key in the help begins in this column.
 const INDENT: usize = 13;
 
-/// Draws the text from this line on, as far back as it must be for the end to be seen.
-pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: Rect) {
-    let lines: Vec<String> = text
-        .lines()
-        .flat_map(|line| wrapped(line, usize::from(body.width)))
+/// Draws the text from this line on, as far back as it must be for the end to be seen; returns the
+/// number of its lines. One line of the text may stand out: the one that was looked for.
+pub fn draw(
+    text: &str,
+    (place, found): (usize, Option<usize>),
+    paint: Paint,
+    buffer: &mut Buffer,
+    body: Rect,
+) -> usize {
+    let width = usize::from(body.width);
+    let lines: Vec<(bool, String)> = (text.lines().enumerate())
+        .flat_map(|(at, line)| {
+            let is_found = found == Some(at);
+            wrapped(line, width)
+                .into_iter()
+                .map(move |line| (is_found, line))
+        })
         .collect();
     // The last line of the room says where one is, and how to leave.
     let room = usize::from(body.height.saturating_sub(1));
     let top = place.min(lines.len().saturating_sub(room));
-    for (row, line) in (body.y..).zip(lines.iter().skip(top).take(room)) {
+    for (row, (is_found, line)) in (body.y..).zip(lines.iter().skip(top).take(room)) {
         let is_heading = line.starts_with(|c: char| c.is_uppercase()) && !line.contains(' ');
-        let style = if is_heading || line.ends_with(':') {
+        let style = if *is_found {
+            paint.chosen()
+        } else if is_heading || line.ends_with(':') {
             paint.bold()
         } else {
             Style::new()
@@ -37,6 +51,7 @@ pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: R
         );
         put(buffer, body.x, body.bottom() - 1, &foot, paint.faint());
     }
+    lines.len()
 }
 
 /// Wraps a line to this width; continuation lines are indented to the second column.

@@ -111,7 +111,9 @@ fn with_a_focus_100_percent_is_the_focused_weight() {
     stage.keys("fnowhere");
     stage.key(Key::Enter);
     assert!(
-        stage.screen().contains("nothing to show"),
+        stage
+            .screen()
+            .contains("no sample passes; Esc clears the focus"),
         "{}",
         stage.screen()
     );
@@ -218,6 +220,20 @@ fn weights_fade_by_a_time_that_can_be_changed() {
     }
     assert_eq!(stage.key(Key::Char('<')), seconds(1));
     assert_eq!(stage.key(Key::Char('d')), Action::HalfLife(None));
+    stage.keys("pd");
+    let told = stage.app.message.clone().unwrap();
+    assert_eq!(told, "when the display goes on, weights halve every 10 s");
+    stage.keys("p");
+    // After the end nothing fades, and nothing says that it does.
+    stage.app.state = State::Ended("it is over".into());
+    for key in ['d', '<', 'p'] {
+        assert_eq!(stage.key(Key::Char(key)), Action::Nothing);
+        let told = stage.app.message.clone().unwrap();
+        assert!(told.starts_with("sampling has ended"), "{told}");
+        assert!(!stage.screen().contains("halved"), "{}", stage.screen());
+        assert!(!stage.app.is_paused());
+    }
+    assert!(!stage.screen().contains("p pause"), "{}", stage.screen());
 }
 
 #[test]
@@ -250,6 +266,9 @@ fn control_c_quits_everywhere() {
     for keys in ["?", "i", "/x", "w", "f"] {
         stage.keys(keys);
         assert_eq!(stage.key(Key::Control('c')), Action::Quit);
+        // So does Ctrl-Z stop, and Ctrl-L draw again.
+        assert_eq!(stage.key(Key::Control('z')), Action::Suspend);
+        assert_eq!(stage.key(Key::Control('l')), Action::Repaint);
         stage.key(Key::Escape);
     }
     // In an answer q is a letter, and over a text it closes it.
@@ -277,6 +296,7 @@ fn one_of_several_events_is_shown() {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     }));
     let screen = stage.screen();
@@ -310,6 +330,83 @@ fn tab_cycles_through_the_views() {
         "{}",
         stage.screen()
     );
+}
+
+#[test]
+fn a_text_over_the_view_is_closed_by_keys_that_say_so_and_no_other() {
+    let mut stage = stage();
+    stage.keys("?");
+    let help = stage.screen();
+    assert!(help.contains("Esc close  PgDn on"), "{help}");
+    assert!(!help.contains("q quit"), "{help}");
+    stage.keys("sxd/");
+    stage.key(Key::Left);
+    assert_eq!(stage.screen(), help);
+    // However far the end is passed, the next key up is seen.
+    stage.keys("G");
+    let end = stage.screen();
+    stage.keys("GG");
+    stage.key(Key::PageDown);
+    assert_eq!(stage.screen(), end);
+    stage.keys("k");
+    assert_ne!(stage.screen(), end);
+    stage.keys("g");
+    assert_eq!(stage.screen(), help);
+    for key in [Key::Escape, Key::Enter, Key::Char('q'), Key::Char('?')] {
+        stage.key(key);
+        assert!(stage.app.overlay.is_none(), "{key:?}");
+        stage.keys("?");
+    }
+    // The key of a view leads there.
+    stage.keys("3");
+    assert!(stage.app.overlay.is_none());
+    assert_eq!(stage.app.wish.view, View::Tree);
+}
+
+#[test]
+fn functions_are_looked_for_as_the_screen_calls_them() {
+    let stacks = "\
+main() [a];std::basic_string<char, std::char_traits<char>, std::allocator<char> >::size() [a] 30
+main() [a];std::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >::size() [a] 20
+main() [a] 10";
+    for view in ["1", "2", "3", "4"] {
+        let mut stage = Stage::new(100, 24, stacks);
+        stage.keys("1G");
+        assert_eq!(stage.chosen(), "main()");
+        stage.keys(view);
+        stage.keys("/string<char>::size$");
+        stage.key(Key::Enter);
+        let found = stage.names();
+        let searched = found.iter().filter(|name| name.contains("size"));
+        let count = searched.count();
+        assert_eq!(count, usize::from(view != "4"), "{found:?}");
+    }
+    let mut stage = Stage::new(100, 24, stacks);
+    assert!(stage.screen().contains("std::basic_string<char>::size"));
+    stage.keys("fstd::basic_string<char>::size");
+    stage.key(Key::Enter);
+    let screen = stage.screen();
+    assert!(screen.contains("100 % = 30.00 ms"), "{screen}");
+    // The graph says which of them it is about.
+    stage.keys("2");
+    let about = stage.screen().lines().nth(2).unwrap().to_owned();
+    assert!(
+        about.contains("std::basic_string<char>::size · 1 caller"),
+        "{about}"
+    );
+}
+
+#[test]
+fn what_is_looked_at_is_named_on_any_screen() {
+    let pattern = "^(calc::table::Map<K, V>::find|lookup|a name that nothing has)$";
+    for (width, height) in [(120, 40), (80, 24), (40, 12)] {
+        let mut stage = Stage::new(width, height, CALCULATOR);
+        stage.keys("f");
+        stage.keys(pattern);
+        stage.key(Key::Enter);
+        let screen = stage.screen();
+        assert!(screen.contains("stacks with /^"), "{screen:?}");
+    }
 }
 
 /// Keys in an order that no person would think of, while pictures come and go: nothing panics, and what

@@ -1,8 +1,14 @@
 //! What the keys of a recording do.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use proftool::profile::{Filter, Thread};
+
 use super::super::app::Action;
 use super::super::key::Key;
-use super::stage::{CALCULATOR, Stage, seen};
+use super::super::source::State;
+use super::stage::{CALCULATOR, Stage, profile, seen, seen_of};
 
 #[test]
 fn enter_shows_a_function_in_detail_and_escape_closes_it() {
@@ -40,14 +46,31 @@ fn enter_shows_a_function_in_detail_and_escape_closes_it() {
 fn a_page_is_searched_from_line_to_line() {
     let mut stage = Stage::of_recording(80, 12, CALCULATOR);
     stage.key(Key::Enter);
+    let lines: Vec<String> = stage
+        .app
+        .page()
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let is_match = |at: &usize| lines[*at].contains("cal");
+    let matches: Vec<usize> = (0..lines.len()).filter(is_match).collect();
+    assert!(matches.len() > 3 && *matches.last().unwrap() > lines.len() - 7);
     stage.key(Key::Char('/'));
-    stage.keys("descendant");
+    stage.keys("cal");
     stage.key(Key::Enter);
-    let first = stage.screen();
-    assert!(first.contains("descendant"), "{first}");
-    stage.key(Key::Char('n'));
-    stage.key(Key::Char('N'));
-    assert_eq!(stage.screen(), first);
+    // Each match once, those on the last screen too, and then the first again.
+    for &line in &matches {
+        assert_eq!(stage.app.found(), Some(line));
+        assert!(stage.screen().contains(lines[line].trim_end()));
+        stage.key(Key::Char('n'));
+    }
+    assert_eq!(stage.app.found(), Some(matches[0]));
+    assert!(stage.screen().contains("search continued at the top"));
+    for &line in matches.iter().rev() {
+        stage.key(Key::Char('N'));
+        assert_eq!(stage.app.found(), Some(line));
+    }
     stage.key(Key::Char('/'));
     stage.keys("no such text");
     stage.key(Key::Enter);
@@ -57,6 +80,103 @@ fn a_page_is_searched_from_line_to_line() {
     let end = stage.screen();
     stage.key(Key::Up);
     assert_ne!(stage.screen(), end);
+    // The page is there again after a look at the help.
+    let page = stage.screen();
+    stage.keys("?");
+    assert!(stage.screen().contains("VIEWS"));
+    stage.keys("i");
+    stage.key(Key::Escape);
+    assert_eq!(stage.screen(), page);
+    stage.key(Key::Escape);
+    assert!(stage.app.overlay.is_none());
+}
+
+#[test]
+fn a_time_that_is_refused_is_asked_for_again_and_escape_reads_all() {
+    let mut stage = Stage::of_recording(80, 24, CALCULATOR);
+    stage.keys("T5");
+    assert_eq!(stage.key(Key::Enter), Action::Time("5".into()));
+    stage.app.refuse_time("5".into(), "not a time range".into());
+    assert!(stage.screen().contains("(A..B): 5  not a time range"));
+    stage.keys("..6");
+    assert_eq!(stage.key(Key::Enter), Action::Time("5..6".into()));
+    stage.app.read_time("5..6");
+    stage.keys("T");
+    assert!(stage.screen().contains("(A..B): 5..6"));
+    stage.key(Key::Escape);
+    stage.keys("flex");
+    stage.key(Key::Enter);
+    assert_eq!(stage.key(Key::Escape), Action::Nothing);
+    assert_eq!(stage.key(Key::Escape), Action::Time(String::new()));
+    stage.app.read_time("");
+    assert_eq!(stage.key(Key::Escape), Action::Nothing);
+}
+
+#[test]
+fn a_thread_is_chosen_among_those_of_the_options() {
+    let mut profile = profile(CALCULATOR);
+    for (tid, name) in [(2, "worker"), (3, "other")] {
+        let thread = profile.threads.push(Thread::new(1, tid, name));
+        let at = tid as usize;
+        profile.samples[at].thread = thread;
+    }
+    let mut stage = Stage::of_recording(100, 24, CALCULATOR);
+    stage.app.wish.base = Arc::new(Filter {
+        comms: vec!["calc".into(), "worker".into()],
+        ..Filter::default()
+    });
+    stage.see(seen_of(2, profile));
+    stage.keys("t");
+    let hints = stage.screen();
+    assert!(hints.contains("calc, worker, other"), "{hints}");
+    stage.keys("other");
+    stage.key(Key::Enter);
+    let screen = stage.screen();
+    assert!(
+        screen.contains("100 % = 0 ns of cpu-clock, 0.00 % of all: command other"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("no sample passes; Esc clears the thread"),
+        "{screen}"
+    );
+    stage.keys("tworker");
+    stage.key(Key::Enter);
+    // Of all samples, not of those that pass the options.
+    let screen = stage.screen();
+    assert!(screen.contains("9.28 % of all: command worker"), "{screen}");
+}
+
+#[test]
+fn the_time_of_a_short_recording_is_not_rounded_to_nothing() {
+    let mut stage = Stage::of_recording(80, 24, CALCULATOR);
+    let mut short = (*seen(2, CALCULATOR)).clone();
+    short.elapsed = Duration::from_micros(205_900);
+    stage.see(Arc::new(short));
+    stage.keys("i");
+    let screen = stage.screen();
+    assert!(screen.contains("754 samples in 205.9 ms"), "{screen}");
+}
+
+#[test]
+fn a_view_without_lines_says_why() {
+    let mut stage = Stage::of_recording(80, 24, "main [calc] 10");
+    stage.keys("4");
+    assert!(
+        stage
+            .screen()
+            .contains("no function is on a stack more than once")
+    );
+    stage.see(seen(2, ""));
+    assert!(stage.screen().contains("there are no samples"));
+    stage.key(Key::Enter);
+    assert!(stage.screen().contains("no function is shown"));
+    stage.app.state = State::Recorded(Some("time 9.. s".into()));
+    assert!(
+        stage
+            .screen()
+            .contains("no samples in this time; Esc shows all")
+    );
 }
 
 #[test]
@@ -66,7 +186,7 @@ fn one_command_or_thread_is_shown_and_all_after_escape() {
     stage.key(Key::Char('t'));
     stage.keys("nobody");
     stage.key(Key::Enter);
-    assert!(stage.screen().contains("no command or thread is called so"));
+    assert!(stage.screen().contains("no such command or thread"));
     stage.key(Key::Control('u'));
     stage.keys("calc");
     stage.key(Key::Enter);

@@ -1,13 +1,14 @@
 //! Whole screens, compared with `tests/golden/top`; `UPDATE_GOLDEN=1` rewrites them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use proftool::base::CaveatKind;
 
 use super::super::draw::Paint;
 use super::super::key::Key;
 use super::super::source::{State, Written};
-use super::stage::{CALCULATOR, LATER, Stage, seen};
+use super::stage::{CALCULATOR, LATER, Stage, built, seen, seen_of};
 
 #[track_caller]
 fn holds(name: &str, screen: &str) {
@@ -73,6 +74,16 @@ fn changes_of_state_are_shown() {
         "{screen}"
     );
     stage.keys("pd");
+    // What is on the screen does not fade yet.
+    let screen = stage.screen();
+    assert!(
+        screen.contains("12.26 s of cpu-clock, 1,226 samples"),
+        "{screen}"
+    );
+    assert!(screen.contains("weights halve every 10 s"), "{screen}");
+    let mut faded = (*seen(3, LATER)).clone();
+    (faded.number, faded.half_life) = (4, Some(Duration::from_secs(10)));
+    stage.see(std::sync::Arc::new(faded));
     let screen = stage.screen();
     assert!(
         screen.contains("100 % = 12.26 s of cpu-clock, halved every 10 s"),
@@ -105,6 +116,17 @@ fn changes_of_state_are_shown() {
 }
 
 #[test]
+fn all_that_is_on_a_screen_is_of_one_moment() {
+    let mut stage = Stage::new(80, 24, CALCULATOR);
+    let before = stage.screen();
+    // A large profile takes long to arrange: until then nothing is of a later time.
+    stage.see_only(seen(9, LATER));
+    assert_eq!(stage.screen(), before);
+    stage.see(seen(10, LATER));
+    assert!(stage.screen().contains("0:50"), "{}", stage.screen());
+}
+
+#[test]
 fn losses_are_shown_before_parts_that_may_be_left_out() {
     let mut stage = Stage::new(60, 12, CALCULATOR);
     let mut lossy = std::sync::Arc::into_inner(seen(2, CALCULATOR)).unwrap();
@@ -124,6 +146,61 @@ fn samples_that_do_not_add_up_are_reported_on_every_screen() {
     stage.see(std::sync::Arc::new(missed));
     let told = "samples miss processor time (i)";
     assert!(stage.screen().contains(told), "{}", stage.screen());
+}
+
+#[test]
+fn a_total_of_incomplete_stacks_is_a_range_in_every_view() {
+    let stacks = "\
+[truncated] [x];even [x];even [x] 90
+[truncated] [x];odd [x];even [x];odd [x] 40
+main [x];even [x];odd [x];even [x];even [x] 20";
+    for view in ["1", "2", "3", "4"] {
+        let mut stage = Stage::new(100, 40, stacks);
+        stage.keys("1/main");
+        stage.key(Key::Enter);
+        stage.keys(view);
+        stage.key(Key::Escape);
+        let screen = stage.screen();
+        assert!(screen.contains("at most %"), "{screen}");
+        assert!(view == "4" || screen.contains("100.00"), "{screen}");
+    }
+    let mut stage = Stage::new(100, 40, stacks);
+    stage.keys("4");
+    holds("cut.100x40", &stage.screen());
+}
+
+#[test]
+fn numbers_of_calls_are_marked_where_they_are_lower_bounds() {
+    let (mut builder, functions) = built(CALCULATOR);
+    let id = |name| functions[name];
+    let (main, parse, lex) = (id("main [calc]"), id("parse [calc]"), id("lex [calc]"));
+    builder.count(Some(main), parse, 1200);
+    builder.count(Some(parse), lex, 7);
+    builder.count_some([], vec![parse]);
+    let mut stage = Stage::new(100, 24, CALCULATOR);
+    stage.see(seen_of(2, builder.finish()));
+    let screen = stage.screen();
+    let line = |name: &str| screen.lines().find(|it| it.contains(name)).unwrap();
+    assert!(line("parse").contains(" 1,200 "), "{screen}");
+    assert!(line("lex").contains(" ≥7 "), "{screen}");
+    // One column, as on the page of the command.
+    let titles = screen.lines().nth(3).unwrap();
+    assert!(
+        !titles.contains("at least") && !titles.contains("recursive"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn marks_stay_apart_without_characters_beyond_ascii() {
+    let mut stage = Stage::new(80, 60, CALCULATOR);
+    stage.paint.unicode = false;
+    stage.keys("?");
+    let help = stage.screen();
+    assert!(
+        help.contains("  =f  ") && help.contains("  > calls  "),
+        "{help}"
+    );
 }
 
 #[test]

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proftool::base::{Event, WeightSum};
-use proftool::profile::{Builder, Function, Module, Profile, Thread};
+use proftool::profile::{Builder, Function, FunctionId, FunctionKind, Module, Profile, Thread};
 use proftool::view::flat::Sort;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::super::super::advice::Situation;
+use super::super::super::query::focus;
 use super::super::app::{Action, App};
 use super::super::draw::{self, Paint};
 use super::super::key::Key;
@@ -39,6 +40,11 @@ main [calc];parse [calc];lex [calc] 9000";
 /// A profile of stacks with their weights in milliseconds of cpu-clock, a sample each 10 ms. A
 /// function is its name and module.
 pub fn profile(stacks: &str) -> Profile {
+    built(stacks).0.finish()
+}
+
+/// The same before its end, and its functions by name and module.
+pub fn built(stacks: &str) -> (Builder, HashMap<&str, FunctionId>) {
     let mut builder = Builder::default();
     let event = builder.event(Event::named("cpu-clock"));
     let mut functions = HashMap::new();
@@ -54,7 +60,11 @@ pub fn profile(stacks: &str) -> Profile {
                     name: module.into(),
                     path: module.into(),
                 });
-                builder.function(Function::named(name, module))
+                let mut function = Function::named(name, module);
+                if name.starts_with('[') {
+                    function.kind = FunctionKind::Mark;
+                }
+                builder.function(function)
             });
             path = Some(builder.path(path, function, false));
         }
@@ -68,12 +78,16 @@ pub fn profile(stacks: &str) -> Profile {
             WeightSum::equal(weight * 1_000_000, count),
         );
     }
-    builder.finish()
+    (builder, functions)
 }
 
 /// What is shown after this number of seconds.
 pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
-    let profile = profile(stacks);
+    seen_of(number, profile(stacks))
+}
+
+/// The same of any profile.
+pub fn seen_of(number: u64, profile: Profile) -> Arc<Seen> {
     Arc::new(Seen {
         number,
         samples: profile.samples.iter().map(|sample| sample.count).sum(),
@@ -83,6 +97,7 @@ pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
         behind: 0,
         seldom: 0,
         resets: 0,
+        half_life: None,
         until: 0,
     })
 }
@@ -127,6 +142,7 @@ impl Stage {
             },
             made: None,
         };
+        stage.app.wish.resolve = Some(focus::resolved);
         stage.see(seen(1, stacks));
         stage
     }
@@ -148,6 +164,11 @@ impl Stage {
     pub fn see(&mut self, seen: Arc<Seen>) {
         self.app.see(Some(seen));
         self.prepare();
+    }
+
+    /// Sees something new, of which nothing is made yet.
+    pub fn see_only(&mut self, seen: Arc<Seen>) {
+        self.app.see(Some(seen));
     }
 
     /// Makes what is wished and not there.

@@ -44,6 +44,26 @@ fn the_graph_can_be_walked_forward_and_back() {
 }
 
 #[test]
+fn the_graph_names_its_function_as_no_other_is_named() {
+    let of = |char: &str| {
+        let arguments = format!("{char}, std::char_traits<{char}>, std::allocator<{char}> ");
+        format!("main() [a];std::basic_string<{arguments}>::size() [a]")
+    };
+    let stacks = format!("{} 30\n{} 20", of("char"), of("wchar_t"));
+    let mut stage = Stage::new(100, 24, &stacks);
+    for name in ["char", "wchar_t"] {
+        stage.keys("1");
+        stage.key(if name == "char" { Key::Home } else { Key::Down });
+        stage.key(Key::Enter);
+        let about = stage.screen().lines().nth(2).unwrap().to_owned();
+        let name = format!("std::basic_string<{name}>::size · 1 caller");
+        assert!(about.contains(&name), "{about}");
+        // Nor are there places in a list that is not shown.
+        assert!(!stage.screen().contains(" [1]"), "{}", stage.screen());
+    }
+}
+
+#[test]
 fn a_tree_is_opened_along_its_heaviest_path_and_by_hand() {
     let mut stage = stage();
     stage.keys("3");
