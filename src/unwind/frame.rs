@@ -19,6 +19,9 @@ pub struct FrameState {
     pub is_outermost: bool,
     /// Whether it is the code that a signal handler returns to.
     pub is_signal_frame: bool,
+    /// Whether it saves the registers in which handlers of exceptions get their data, as functions do that
+    /// return to a handler (GCC's `__builtin_eh_return`).
+    pub returns_to_handlers: bool,
 }
 
 impl Rules {
@@ -53,6 +56,12 @@ impl Rules {
             is_overwritten,
             is_outermost: matches!(row.rule(row.return_address), Some(Rule::Undefined)),
             is_signal_frame: row.is_signal_frame,
+            returns_to_handlers: !row.is_signal_frame
+                && self
+                    .arch()
+                    .handler_data()
+                    .iter()
+                    .all(|&register| matches!(row.rule(register), Some(Rule::Saved(_)))),
         })
     }
 }

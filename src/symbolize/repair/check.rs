@@ -310,7 +310,7 @@ impl<'h> Checks<'h> {
     /// exceptions, just before it returns: then it lies on the stack where its caller is expected.
     fn is_left_for_a_handler(&mut self, frame: FrameId) -> bool {
         let place = self.place(frame);
-        place.is_some_and(|(place, _)| self.code.returns_to_handlers(place))
+        place.is_some_and(|(place, at)| self.frames.returns_to_handlers(place.image, at))
     }
 
     /// Whether a frame is of a function that runtimes enter by changing the registers of what they

@@ -63,6 +63,12 @@ impl<'h> Frames<'h> {
         state.is_some_and(|state| state.is_signal_frame)
     }
 
+    /// Whether the function at this stated address is one that returns to handlers of exceptions.
+    pub(super) fn returns_to_handlers(&mut self, image: ImageId, at: u64) -> bool {
+        let state = self.state(image, at);
+        state.is_some_and(|state| state.returns_to_handlers)
+    }
+
     fn state(&mut self, image: ImageId, at: u64) -> Option<FrameState> {
         let rules = self.rules[image]
             .get_or_insert_with(|| {

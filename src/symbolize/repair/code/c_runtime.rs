@@ -1,4 +1,4 @@
-//! The functions of the C library, the dynamic linker and the unwinder that are entered or left in other ways
+//! The functions of the C library and the dynamic linker that are entered or left in other ways
 //! than by calls and returns.
 
 use super::CodeReader;
@@ -27,18 +27,6 @@ impl CodeReader<'_> {
     pub(in crate::symbolize::repair) fn links_lazily(&self, place: FunctionStart) -> bool {
         let name = self.name(place);
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
-    }
-
-    /// Whether this function of the unwinder of C++ and Rust returns to a handler of exceptions.
-    pub(in crate::symbolize::repair) fn returns_to_handlers(&self, place: FunctionStart) -> bool {
-        const RETURNING: [&str; 4] = [
-            "_Unwind_RaiseException",
-            "_Unwind_Resume",
-            "_Unwind_Resume_or_Rethrow",
-            "_Unwind_ForcedUnwind",
-        ];
-        let name = self.name(place);
-        name.is_some_and(|name| RETURNING.contains(&name.as_str()))
     }
 
     /// Whether a program or a thread starts with this function of the C library, as far as frame
