@@ -28,7 +28,7 @@ fn recording_by(unwinding: &str, test: &str, source: &str, options: &[&str]) -> 
 }
 
 /// The recording of a program in this file; `None` where it cannot be made, which is reported on stderr.
-fn recorded(unwinding: &str, program: &Path, data: PathBuf) -> Option<PathBuf> {
+pub fn recorded(unwinding: &str, program: &Path, data: PathBuf) -> Option<PathBuf> {
     let rate = ["record", "-q", "-F", "1999", "-e", "cpu-clock:u"];
     let recorded = Command::new(PROFTOOL)
         .args(rate)
@@ -56,7 +56,7 @@ pub fn proftool(args: &[&str], data: &Path) -> String {
 }
 
 /// The weights of stacks from `main` on, by the functions on them.
-fn stacks(data: &Path, more: &[&str]) -> BTreeMap<String, u64> {
+pub fn stacks(data: &Path, more: &[&str]) -> BTreeMap<String, u64> {
     let args = [&["export", "--to", "folded", "--unit", "samples"], more].concat();
     let mut stacks = BTreeMap::new();
     for line in proftool(&args, data).lines() {

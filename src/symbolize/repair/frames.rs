@@ -36,7 +36,12 @@ impl<'h> Frames<'h> {
     /// Whether the frame pointer is that of the function at this stated address, rather than of one
     /// that called it; `None` if its unwind information does not tell.
     pub(super) fn has_frame(&mut self, image: ImageId, at: u64) -> Option<bool> {
-        Some(self.state(image, at)?.is_set_up)
+        self.state(image, at)?.is_set_up
+    }
+
+    /// Whether there is unwind information for this stated address.
+    pub(super) fn has_rules(&mut self, image: ImageId, at: u64) -> bool {
+        self.state(image, at).is_some()
     }
 
     /// Whether the function may have a frame at one of these addresses.

@@ -3,6 +3,7 @@
 
 use super::CodeReader;
 use crate::base::Svma;
+use crate::scan;
 use crate::symbolize::repair::function_exits::FunctionStart;
 use crate::trace::ImageId;
 
@@ -48,6 +49,26 @@ impl CodeReader<'_> {
             name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place);
         self.starts.insert(place, starts);
         starts
+    }
+
+    /// Whether a thread may start with this function, by its code, where the C library has no names: it is
+    /// called through pointers only, and never returns.
+    pub(in crate::symbolize::repair) fn may_start_tasks(&mut self, place: FunctionStart) -> bool {
+        let callers = self.callers(place.image);
+        let is_called =
+            callers.is_none_or(|callers| callers.of_function(place.start).next().is_some());
+        let is_exported = self
+            .files
+            .iter()
+            .position(|&image| image == place.image)
+            .is_some_and(|file| {
+                let exports = self.definitions.exports(file);
+                exports.addresses().any(|at| at.0 == place.start)
+            });
+        let bounds = self.binary(place.image).zip(self.bounds(place));
+        let never_returns = bounds
+            .is_some_and(|(binary, (from, to))| scan::never_returns(binary, Svma(from), Svma(to)));
+        !is_called && !is_exported && never_returns
     }
 
     /// Whether the code at this stated address does nothing but return from a signal, by the system
