@@ -216,6 +216,7 @@ impl<'h> Checks<'h> {
             Site::None if self.is_inserted_call(inner) => return Verdict::Unknown,
             Site::None => return Verdict::Contradicted,
         };
+        let is_main = matches!(self.site(outer), Site::Main);
         let by_name = name.is_some();
         let is_named = |name: &str| {
             let stub = self.code.stub(next);
@@ -249,13 +250,29 @@ impl<'h> Checks<'h> {
         }
         match found {
             Explanation::One(missing) => Verdict::Missing(missing),
-            _ if is_next => Verdict::Verified,
+            Explanation::None if is_next => Verdict::Verified,
+            _ if is_next && self.is_interrupted(inner) => Verdict::Verified,
             // The frames between are those of what was interrupted. Rules lead to the innermost of these.
             _ if self.is_interrupted(inner) => Verdict::Unknown,
+            // Also the function that was called may have called itself: it has no frame there, so that its
+            // caller is not the one whose frame the pointer went through.
+            Explanation::Several { certain, possible } if !is_main || !certain.is_empty() => {
+                Verdict::Ambiguous { certain, possible }
+            }
+            // Whatever else was: nothing runs there but main and what that calls.
+            _ if is_main => {
+                let main = called.iter().map(|&function| Missing {
+                    function,
+                    left_at: [].into(),
+                });
+                Verdict::Ambiguous {
+                    certain: main.collect(),
+                    possible: None,
+                }
+            }
             Explanation::Several { certain, possible } => Verdict::Ambiguous { certain, possible },
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
-            Explanation::None if matches!(self.site(outer), Site::Main) => Verdict::AMBIGUOUS,
             Explanation::None => Verdict::Contradicted,
         }
     }
@@ -386,23 +403,6 @@ impl<'h> Checks<'h> {
         let frame = self.trace.frames[frame];
         let at = self.name_sources[frame.image].svma(frame.address.lookup())?;
         Some((self.code.function_at(frame.image, at.0)?, at.0))
-    }
-
-    /// Whether the instruction at this stated address points the frame pointer, just saved, at the
-    /// new frame: until then it is the caller's.
-    fn is_setting_up(&self, image: ImageId, at: u64) -> bool {
-        // mov %rsp,%rbp in its two forms, and mov %esp,%ebp.
-        const FORMS: [&[u8]; 4] = [
-            &[0x48, 0x89, 0xe5],
-            &[0x48, 0x8b, 0xec],
-            &[0x89, 0xe5],
-            &[0x8b, 0xec],
-        ];
-        let bytes = self
-            .code
-            .binary(image)
-            .and_then(|binary| binary.bytes_at(Svma(at)));
-        bytes.is_some_and(|bytes: [u8; 3]| FORMS.iter().any(|form| bytes.starts_with(form)))
     }
 
     /// What the bytes before the return address of a frame call.

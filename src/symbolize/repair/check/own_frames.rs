@@ -2,7 +2,7 @@
 
 use crate::base::{CodeAddress, Svma};
 use crate::scan;
-use crate::trace::{CallerBy, FrameId};
+use crate::trace::{CallerBy, FrameId, ImageId};
 
 use super::super::function_exits::FunctionStart;
 use super::{Checks, Site, Verdict};
@@ -50,6 +50,34 @@ impl Checks<'_> {
         self.is_led_by_pointer(outer, inner)
             && self.own_frame(inner) == Some(false)
             && !self.is_interrupted(inner)
+    }
+
+    /// Whether the frame pointer, which was saved before this stated address, is about to be pointed at the
+    /// new frame: until then it is the caller's. Compilers put other instructions between the two.
+    pub(super) fn is_setting_up(&mut self, image: ImageId, at: u64) -> bool {
+        // mov %rsp,%rbp in its two forms, and mov %esp,%ebp.
+        const FORMS: [&[u8]; 4] = [
+            &[0x48, 0x89, 0xe5],
+            &[0x48, 0x8b, 0xec],
+            &[0x89, 0xe5],
+            &[0x8b, 0xec],
+        ];
+        const BETWEEN: u64 = 32;
+        let Some(binary) = self.code.binary(image) else {
+            return false;
+        };
+        for at in at..at.saturating_add(BETWEEN) {
+            if !self.frames.is_overwritten(image, at) {
+                return false;
+            }
+            let bytes: [u8; 3] = binary.bytes_at(Svma(at)).unwrap_or_default();
+            let form = FORMS.iter().find(|form| bytes.starts_with(form));
+            let behind = form.and_then(|form| at.checked_add(form.len() as u64));
+            if behind.is_some_and(|behind| self.frames.has_frame(image, behind) == Some(true)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// The function before a frame that is in none.
