@@ -26,6 +26,7 @@ mod aarch64;
 mod disassembly;
 mod file_tables;
 mod flow;
+mod frame_setup;
 mod function_starts;
 mod imports;
 mod reached;
@@ -45,6 +46,7 @@ use rustc_hash::FxHashMap;
 
 pub use self::disassembly::{Disassembled, Disassembler, Syntax};
 pub use self::file_tables::FileTables;
+pub use self::frame_setup::{has_no_frame, never_returns};
 pub use self::reached::Reached;
 pub use self::return_sites::may_return_to;
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};

@@ -134,6 +134,16 @@ impl Arch {
         }
     }
 
+    /// The places in which a handler of exceptions gets its data: calls do not keep them, so that no other
+    /// function saves them.
+    pub(super) fn handler_data(self) -> [u8; 2] {
+        match self {
+            Arch::X86_64 | Arch::Aarch64 => [0, 1],
+            Arch::X86 => [0, 2],
+            Arch::Riscv64 | Arch::Riscv32 => [10, 11],
+        }
+    }
+
     /// The place of the frame pointer.
     pub(super) fn frame_pointer(self) -> u8 {
         match self {

@@ -9,8 +9,8 @@ use crate::base::Svma;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameState {
     /// Whether the frame pointer points at the function's own frame, rather than at that of one
-    /// further out.
-    pub is_set_up: bool,
+    /// further out; `None` where the rules do not tell.
+    pub is_set_up: Option<bool>,
     /// Whether the frame pointer is known to hold something else than a frame: the function saved
     /// it and has not made it point at its own frame. This includes the moment between the two
     /// instructions that set up a frame.
@@ -19,17 +19,18 @@ pub struct FrameState {
     pub is_outermost: bool,
     /// Whether it is the code that a signal handler returns to.
     pub is_signal_frame: bool,
+    /// Whether it saves the registers in which handlers of exceptions get their data, as functions do that
+    /// return to a handler (GCC's `__builtin_eh_return`).
+    pub returns_to_handlers: bool,
 }
 
 impl Rules {
     /// The state of the frame before the instruction at this address; `None` where there are no
-    /// rules for it, or they do not tell where the frame pointer points.
+    /// rules for it.
     pub fn frame_at(&self, address: Svma, scratch: &mut Scratch) -> Option<FrameState> {
         let row = self.row_with(address, scratch)?;
         let frame_pointer = self.arch().frame_pointer();
-        if matches!(row.rule(frame_pointer), Some(Rule::SavedIfPointed(_))) {
-            return None;
-        }
+        let is_known = !matches!(row.rule(frame_pointer), Some(Rule::SavedIfPointed(_)));
         let is_set_up = match (self.arch(), &row.cfa) {
             (_, Cfa::Register { register, .. }) if *register == frame_pointer => true,
             // The frame's address stays that of the stack pointer there; the frame pointer is saved
@@ -39,7 +40,8 @@ impl Rules {
             (_, Cfa::Expression(expression)) => expression.base() == Some(frame_pointer),
             _ => false,
         };
-        let is_overwritten = !is_set_up
+        let is_overwritten = is_known
+            && !is_set_up
             && match (row.rule(frame_pointer), &row.cfa) {
                 // GCC leaves the rule standing behind `pop %rbp`: what it names is below the stack
                 // pointer then, and the register is restored.
@@ -49,10 +51,16 @@ impl Rules {
                 (rule, _) => rule.is_some(),
             };
         Some(FrameState {
-            is_set_up,
+            is_set_up: is_known.then_some(is_set_up),
             is_overwritten,
             is_outermost: matches!(row.rule(row.return_address), Some(Rule::Undefined)),
             is_signal_frame: row.is_signal_frame,
+            returns_to_handlers: !row.is_signal_frame
+                && self
+                    .arch()
+                    .handler_data()
+                    .iter()
+                    .all(|&register| matches!(row.rule(register), Some(Rule::Saved(_)))),
         })
     }
 }

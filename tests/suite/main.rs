@@ -20,6 +20,7 @@ mod cut_recordings;
 mod cycles_page;
 mod doctor;
 mod exports;
+mod false_callers;
 mod filters;
 mod flame_graphs;
 mod flat;

@@ -28,7 +28,7 @@ fn recording_by(unwinding: &str, test: &str, source: &str, options: &[&str]) -> 
 }
 
 /// The recording of a program in this file; `None` where it cannot be made, which is reported on stderr.
-fn recorded(unwinding: &str, program: &Path, data: PathBuf) -> Option<PathBuf> {
+pub fn recorded(unwinding: &str, program: &Path, data: PathBuf) -> Option<PathBuf> {
     let rate = ["record", "-q", "-F", "1999", "-e", "cpu-clock:u"];
     let recorded = Command::new(PROFTOOL)
         .args(rate)
@@ -56,7 +56,7 @@ pub fn proftool(args: &[&str], data: &Path) -> String {
 }
 
 /// The weights of stacks from `main` on, by the functions on them.
-fn stacks(data: &Path, more: &[&str]) -> BTreeMap<String, u64> {
+pub fn stacks(data: &Path, more: &[&str]) -> BTreeMap<String, u64> {
     let args = [&["export", "--to", "folded", "--unit", "samples"], more].concat();
     let mut stacks = BTreeMap::new();
     for line in proftool(&args, data).lines() {
@@ -608,6 +608,40 @@ fn the_function_that_handles_an_exception_has_not_called_the_unwinder() {
         .filter(|stack| is_wrong(stack) && stack.contains("catcher"))
         .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// The same where the unwinder is part of the program and has no name: what it is, its unwind information
+/// tells.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn an_unwinder_without_a_name_was_not_called_by_a_handler() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("throws-static-{}", std::process::id()));
+    let data = folder.join(format!("throws-static-{}.data", std::process::id()));
+    if compile_text("g++", &["-O2", "-static"], THROWS, &program).is_none() {
+        return;
+    }
+    let symbols = Command::new("nm").arg(&program).output().unwrap();
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let nameless = |wanted: &str| {
+        let mut lines = symbols.lines();
+        let line = lines.find(|line| line.ends_with(wanted)).unwrap();
+        format!("sub_{}", line[..16].trim_start_matches('0'))
+    };
+    let stripped = Command::new("strip").arg(&program).status().unwrap();
+    assert!(stripped.success());
+    let Some(data) = recorded("dwarf", &program, data) else {
+        return;
+    };
+    let stacks = stacks(&data, &[]);
+    let raising = nameless(" _Unwind_RaiseException");
+    let catching = format!("{};[frames missing];{raising}", nameless(" _Z7catcheri"));
+    let counted = |of: &str| -> u64 {
+        let such = stacks.iter().filter(|(stack, _)| stack.contains(of));
+        such.map(|(_, weight)| weight).sum()
+    };
+    assert!(counted(&raising) > 100, "{stacks:?}");
+    assert_eq!(counted(&catching), 0, "{stacks:?}");
 }
 
 /// Where no stacks were recorded, none ends too early.

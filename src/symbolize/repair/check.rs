@@ -1,5 +1,6 @@
 //! Whether a frame is called by the one outside of it.
 
+mod own_frames;
 mod starts;
 
 use std::rc::Rc;
@@ -153,7 +154,12 @@ impl<'h> Checks<'h> {
         }
         // The function of the frame has called nothing yet; it is only returned to.
         if self.is_set_up(outer) {
-            return Verdict::Unknown;
+            let is_lost = self.is_user_code(inner) && self.lost_its_caller(outer, inner);
+            return if is_lost {
+                Verdict::AMBIGUOUS
+            } else {
+                Verdict::Unknown
+            };
         }
         if !self.is_user_code(inner) {
             return Verdict::Outside;
@@ -165,36 +171,44 @@ impl<'h> Checks<'h> {
             return Verdict::AMBIGUOUS;
         }
         let Some((next, at)) = self.place(inner) else {
-            return Verdict::Unknown;
+            return self.without_function(outer, inner);
         };
-        let has_frame = self.has_frame(inner, next.image, at);
         // Most calls show by their bytes alone what they call, and their functions need not be read.
         // Rules lead to return addresses only; frame pointers lead anywhere, where bytes may look like
         // a call by chance.
         if self.trace.frames[inner].caller_by == CallerBy::Rules {
             match self.likely_call(outer, next) {
                 LikelyCall::OfNext => return Verdict::Verified,
+                LikelyCall::Unknown if self.is_led_by_pointer(outer, inner) => {}
                 LikelyCall::Unknown if self.is_only_jumped_to(next) => {
-                    return self.called_unknown(next, at, has_frame);
+                    return self.called_unknown(next, at, Some(true));
                 }
                 LikelyCall::Unknown => return Verdict::Unknown,
                 LikelyCall::Other => {}
             }
         }
+        let has_frame = if self.is_led_by_pointer(outer, inner) {
+            self.own_frame(inner)
+        } else {
+            Some(true)
+        };
+        let is_lost = has_frame == Some(false) && !self.is_interrupted(inner);
         let (called, name) = match self.site(outer).clone() {
             Site::Call(called, name) => (called, name),
-            Site::Main => (
-                self.code.main_around(next.image).into_iter().collect(),
-                None,
-            ),
+            Site::Main => match self.code.main_around(next.image) {
+                Some(main) => ([main].into(), None),
+                // The program has it, and the file of the next function is a library.
+                None if !self.code.is_program(next.image)
+                    && !self.code.is_exported_as(next, "main") =>
+                {
+                    return Verdict::AMBIGUOUS;
+                }
+                None => return Verdict::Unknown,
+            },
             // Whatever was called there keeps the frame that the chain went through, and the next
             // function has none: it is not what was called.
-            Site::Interrupted if self.lost_its_caller(inner, next.image, at) => {
-                return Verdict::AMBIGUOUS;
-            }
-            Site::Unknown
-                if self.lost_its_caller(inner, next.image, at) || self.is_only_jumped_to(next) =>
-            {
+            Site::Interrupted if is_lost => return Verdict::AMBIGUOUS,
+            Site::Unknown if is_lost || self.is_only_jumped_to(next) => {
                 return self.called_unknown(next, at, has_frame);
             }
             Site::Unknown | Site::Interrupted => return Verdict::Unknown,
@@ -202,6 +216,7 @@ impl<'h> Checks<'h> {
             Site::None if self.is_inserted_call(inner) => return Verdict::Unknown,
             Site::None => return Verdict::Contradicted,
         };
+        let is_main = matches!(self.site(outer), Site::Main);
         let by_name = name.is_some();
         let is_named = |name: &str| {
             let stub = self.code.stub(next);
@@ -235,13 +250,29 @@ impl<'h> Checks<'h> {
         }
         match found {
             Explanation::One(missing) => Verdict::Missing(missing),
-            _ if is_next => Verdict::Verified,
+            Explanation::None if is_next => Verdict::Verified,
+            _ if is_next && self.is_interrupted(inner) => Verdict::Verified,
             // The frames between are those of what was interrupted. Rules lead to the innermost of these.
             _ if self.is_interrupted(inner) => Verdict::Unknown,
+            // Also the function that was called may have called itself: it has no frame there, so that its
+            // caller is not the one whose frame the pointer went through.
+            Explanation::Several { certain, possible } if !is_main || !certain.is_empty() => {
+                Verdict::Ambiguous { certain, possible }
+            }
+            // Whatever else was: nothing runs there but main and what that calls.
+            _ if is_main => {
+                let main = called.iter().map(|&function| Missing {
+                    function,
+                    left_at: [].into(),
+                });
+                Verdict::Ambiguous {
+                    certain: main.collect(),
+                    possible: None,
+                }
+            }
             Explanation::Several { certain, possible } => Verdict::Ambiguous { certain, possible },
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
-            Explanation::None if matches!(self.site(outer), Site::Main) => Verdict::Unknown,
             Explanation::None => Verdict::Contradicted,
         }
     }
@@ -297,11 +328,13 @@ impl<'h> Checks<'h> {
     /// else than a frame was where it pointed. What unwinding rules lead to is not judged: they may
     /// state that a function was entered otherwise.
     fn leads_astray(&mut self, outer: FrameId, inner: FrameId) -> bool {
-        if self.trace.frames[inner].caller_by != CallerBy::FramePointer {
+        if !self.is_led_by_pointer(outer, inner) {
             return false;
         }
         if self.is_set_up(outer) {
-            return !self.may_begin_a_stack(inner);
+            // Pointers to functions are in much that a register may point to.
+            return !self.may_begin_a_stack(inner)
+                || self.lost_its_caller(outer, inner) && !self.is_outermost(outer);
         }
         matches!(self.site(outer), Site::None) && !self.is_inserted_call(inner)
     }
@@ -310,7 +343,7 @@ impl<'h> Checks<'h> {
     /// exceptions, just before it returns: then it lies on the stack where its caller is expected.
     fn is_left_for_a_handler(&mut self, frame: FrameId) -> bool {
         let place = self.place(frame);
-        place.is_some_and(|(place, _)| self.code.returns_to_handlers(place))
+        place.is_some_and(|(place, at)| self.frames.returns_to_handlers(place.image, at))
     }
 
     /// Whether a frame is of a function that runtimes enter by changing the registers of what they
@@ -338,15 +371,6 @@ impl<'h> Checks<'h> {
         let is_same = is_old && self.code.has_calls(image);
         self.is_same_file[image] = Some(is_same);
         is_same
-    }
-
-    /// Whether the chain of frame pointers went past the function that called the one of this frame,
-    /// at this stated address: it has no frame of its own there, so that its caller's was taken for
-    /// it.
-    fn lost_its_caller(&mut self, frame: FrameId, image: ImageId, at: u64) -> bool {
-        self.trace.frames[frame].caller_by == CallerBy::FramePointer
-            && self.frames.has_frame(image, at) == Some(false)
-            && !self.is_interrupted(frame)
     }
 
     /// Whether no pointer leads to a function, but one leads to functions that jump to it: called
@@ -379,32 +403,6 @@ impl<'h> Checks<'h> {
         let frame = self.trace.frames[frame];
         let at = self.name_sources[frame.image].svma(frame.address.lookup())?;
         Some((self.code.function_at(frame.image, at.0)?, at.0))
-    }
-
-    /// Whether the instruction at this stated address points the frame pointer, just saved, at the
-    /// new frame: until then it is the caller's.
-    fn is_setting_up(&self, image: ImageId, at: u64) -> bool {
-        // mov %rsp,%rbp in its two forms, and mov %esp,%ebp.
-        const FORMS: [&[u8]; 4] = [
-            &[0x48, 0x89, 0xe5],
-            &[0x48, 0x8b, 0xec],
-            &[0x89, 0xe5],
-            &[0x8b, 0xec],
-        ];
-        let bytes = self
-            .code
-            .binary(image)
-            .and_then(|binary| binary.bytes_at(Svma(at)));
-        bytes.is_some_and(|bytes: [u8; 3]| FORMS.iter().any(|form| bytes.starts_with(form)))
-    }
-
-    /// Whether the frame that leads to the next one outside is that of the function itself, at this
-    /// stated address; `None` if it is not known.
-    fn has_frame(&mut self, frame: FrameId, image: ImageId, at: u64) -> Option<bool> {
-        match self.trace.frames[frame].caller_by {
-            CallerBy::FramePointer => self.frames.has_frame(image, at),
-            CallerBy::Rules => Some(true),
-        }
     }
 
     /// What the bytes before the return address of a frame call.

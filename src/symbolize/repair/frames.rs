@@ -36,7 +36,12 @@ impl<'h> Frames<'h> {
     /// Whether the frame pointer is that of the function at this stated address, rather than of one
     /// that called it; `None` if its unwind information does not tell.
     pub(super) fn has_frame(&mut self, image: ImageId, at: u64) -> Option<bool> {
-        Some(self.state(image, at)?.is_set_up)
+        self.state(image, at)?.is_set_up
+    }
+
+    /// Whether there is unwind information for this stated address.
+    pub(super) fn has_rules(&mut self, image: ImageId, at: u64) -> bool {
+        self.state(image, at).is_some()
     }
 
     /// Whether the function may have a frame at one of these addresses.
@@ -61,6 +66,12 @@ impl<'h> Frames<'h> {
     pub(super) fn is_signal_frame(&mut self, image: ImageId, at: u64) -> bool {
         let state = self.state(image, at);
         state.is_some_and(|state| state.is_signal_frame)
+    }
+
+    /// Whether the function at this stated address is one that returns to handlers of exceptions.
+    pub(super) fn returns_to_handlers(&mut self, image: ImageId, at: u64) -> bool {
+        let state = self.state(image, at);
+        state.is_some_and(|state| state.returns_to_handlers)
     }
 
     fn state(&mut self, image: ImageId, at: u64) -> Option<FrameState> {

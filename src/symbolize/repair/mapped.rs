@@ -1,4 +1,5 @@
-//! Which of all mapped files defines a function that is called by name.
+//! What is known of all mapped files, whether samples hit them or not: which of them defines a function
+//! that is called by name, and which are programs.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -19,7 +20,20 @@ pub(super) struct Mapped<'h> {
     trace: &'h Trace,
     name_sources: &'h IdVec<ImageId, NameSource>,
     library: &'h Library,
-    exports: OnceCell<Option<Vec<Exports>>>,
+    files: OnceCell<Option<Files>>,
+}
+
+/// What is asked about the files.
+#[derive(Default)]
+struct Files {
+    exports: Vec<Exports>,
+    programs: Vec<ImageId>,
+}
+
+/// Whether a file is started, and not loaded by another one: it has no name by which others need it, as
+/// a C library has that can be started as well.
+pub(super) fn is_program(binary: &Binary) -> bool {
+    binary.is_program() && binary.needed().soname.is_none()
 }
 
 impl<'h> Mapped<'h> {
@@ -32,18 +46,17 @@ impl<'h> Mapped<'h> {
             trace,
             name_sources,
             library,
-            exports: OnceCell::new(),
+            files: OnceCell::new(),
         }
     }
 
     /// Whether all files could be read, and they define a function of this name only once.
     pub(super) fn define_once(&self, name: &str) -> bool {
-        let exports = self.exports.get_or_init(|| self.read());
-        let Some(exports) = exports else {
+        let Some(files) = self.files() else {
             return false;
         };
         let mut found = None;
-        for (file, exports) in exports.iter().enumerate() {
+        for (file, exports) in files.exports.iter().enumerate() {
             for start in exports.starts(name.as_bytes()) {
                 if found.is_some_and(|known| known != (file, start)) {
                     return false;
@@ -54,20 +67,34 @@ impl<'h> Mapped<'h> {
         found.is_some()
     }
 
-    fn read(&self) -> Option<Vec<Exports>> {
+    /// The only program, if all files could be read.
+    pub(super) fn only_program(&self) -> Option<ImageId> {
+        match self.files()?.programs[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    fn files(&self) -> Option<&Files> {
+        self.files.get_or_init(|| self.read()).as_ref()
+    }
+
+    fn read(&self) -> Option<Files> {
         let images = self.trace.images.enumerate();
-        let files = images.filter(|(_, image)| image.kind == ImageKind::File);
-        let mut exports = Vec::new();
-        for (id, image) in files {
+        let mut files = Files::default();
+        for (id, image) in images.filter(|(_, image)| image.kind == ImageKind::File) {
             let binary: Arc<Binary> = match &self.name_sources[id] {
                 NameSource::Binary(binary) => binary.clone(),
                 _ => self.library.file(image).ok()?,
             };
-            exports.push(binary.exports());
-            if exports.len() > FILES {
+            if is_program(&binary) {
+                files.programs.push(id);
+            }
+            files.exports.push(binary.exports());
+            if files.exports.len() > FILES {
                 return None;
             }
         }
-        Some(exports)
+        Some(files)
     }
 }

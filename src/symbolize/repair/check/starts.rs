@@ -63,7 +63,8 @@ impl Checks<'_> {
     }
 
     /// Whether the caller of the function of an outermost frame is missing: a chain of frame pointers
-    /// has ended in a function without a frame of its own, or one that is only called directly.
+    /// has ended in a function without a frame of its own that has a caller, or one that is only called
+    /// directly.
     pub(in crate::symbolize::repair) fn lacks_callers(&mut self, frame: FrameId) -> bool {
         if !self.is_user_code(frame)
             || self.trace.frames[frame].caller_by != CallerBy::FramePointer
@@ -71,8 +72,9 @@ impl Checks<'_> {
         {
             return false;
         }
-        let Some((place, at)) = self.place(frame) else {
-            return false;
+        let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
+        let Some((place, _)) = self.place(frame) else {
+            return !has_called;
         };
         // Only start-up code calls main. Where that has no names, it is known by this call; other
         // recorders may leave it out.
@@ -81,10 +83,12 @@ impl Checks<'_> {
         {
             return false;
         }
-        // A thread's first function is called by one that keeps no frame, and whose address is taken.
-        let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
-        !has_called && self.frames.has_frame(place.image, at) == Some(false)
-            || !self.may_begin_a_stack(frame)
+        match self.own_frame(frame) {
+            // The chain goes on from a frame to what is behind its return address.
+            Some(false) => !has_called || !self.code.may_start_tasks(place),
+            None if !has_called => true,
+            _ => !self.may_begin_a_stack(frame),
+        }
     }
 
     /// Notes where stacks begin with a function that calls `main`.

@@ -1,8 +1,9 @@
-//! The functions of the C library, the dynamic linker and the unwinder that are entered or left in other ways
+//! The functions of the C library and the dynamic linker that are entered or left in other ways
 //! than by calls and returns.
 
 use super::CodeReader;
 use crate::base::Svma;
+use crate::scan;
 use crate::symbolize::repair::function_exits::FunctionStart;
 use crate::trace::ImageId;
 
@@ -29,18 +30,6 @@ impl CodeReader<'_> {
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
     }
 
-    /// Whether this function of the unwinder of C++ and Rust returns to a handler of exceptions.
-    pub(in crate::symbolize::repair) fn returns_to_handlers(&self, place: FunctionStart) -> bool {
-        const RETURNING: [&str; 4] = [
-            "_Unwind_RaiseException",
-            "_Unwind_Resume",
-            "_Unwind_Resume_or_Rethrow",
-            "_Unwind_ForcedUnwind",
-        ];
-        let name = self.name(place);
-        name.is_some_and(|name| RETURNING.contains(&name.as_str()))
-    }
-
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
     pub(in crate::symbolize::repair) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
@@ -60,6 +49,26 @@ impl CodeReader<'_> {
             name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place);
         self.starts.insert(place, starts);
         starts
+    }
+
+    /// Whether a thread may start with this function, by its code, where the C library has no names: it is
+    /// called through pointers only, and never returns.
+    pub(in crate::symbolize::repair) fn may_start_tasks(&mut self, place: FunctionStart) -> bool {
+        let callers = self.callers(place.image);
+        let is_called =
+            callers.is_none_or(|callers| callers.of_function(place.start).next().is_some());
+        let is_exported = self
+            .files
+            .iter()
+            .position(|&image| image == place.image)
+            .is_some_and(|file| {
+                let exports = self.definitions.exports(file);
+                exports.addresses().any(|at| at.0 == place.start)
+            });
+        let bounds = self.binary(place.image).zip(self.bounds(place));
+        let never_returns = bounds
+            .is_some_and(|(binary, (from, to))| scan::never_returns(binary, Svma(from), Svma(to)));
+        !is_called && !is_exported && never_returns
     }
 
     /// Whether the code at this stated address does nothing but return from a signal, by the system

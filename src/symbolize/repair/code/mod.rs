@@ -19,7 +19,7 @@ use crate::trace::{ImageId, Trace};
 use self::kept_exits::KeptExits;
 use super::callers::Callers;
 use super::function_exits::{Function, FunctionStart, Site, To, WayOut};
-use super::mapped::Mapped;
+use super::mapped::{self, Mapped};
 use crate::symbolize::definitions::Definitions;
 use crate::symbolize::library::Library;
 use crate::symbolize::name_source::NameSource;
@@ -66,8 +66,7 @@ pub(super) struct CodeReader<'h> {
     /// Names of imported functions, with whether it is certain which function they are.
     imports: FxHashMap<Rc<str>, bool>,
     names: &'h Names<'h>,
-    /// The images that are programs, not libraries.
-    programs: Option<Vec<ImageId>>,
+    /// For each image the `main` of the program that its code runs in.
     mains: FxHashMap<ImageId, Option<FunctionStart>>,
     choices: FxHashMap<FunctionStart, Rc<[FunctionStart]>>,
     /// All calls of files; `None` where that was not looked into.
@@ -109,7 +108,6 @@ impl<'h> CodeReader<'h> {
             mapped: Mapped::new(trace, name_sources, library),
             imports: FxHashMap::default(),
             names,
-            programs: None,
             mains: FxHashMap::default(),
             choices: FxHashMap::default(),
             callers: FxHashMap::default(),
@@ -145,40 +143,37 @@ impl<'h> CodeReader<'h> {
         binary.function_name(binary.function_at(Svma(place.start))?)
     }
 
+    /// Whether an image is a program, not a library.
+    pub(super) fn is_program(&self, image: ImageId) -> bool {
+        let binary = self.binary(image);
+        binary.is_some_and(|binary| mapped::is_program(binary))
+    }
+
     /// Returns the `main` of the program that code of this image runs in, if it is known: the image
-    /// is the program, or there is no other in the recording.
+    /// is the program, or only one program was mapped.
     pub(super) fn main_around(&mut self, image: ImageId) -> Option<FunctionStart> {
-        let (name_sources, files) = (self.name_sources, &self.files);
-        let programs = self.programs.get_or_insert_with(|| {
-            let is_program = |image: &ImageId| match &name_sources[*image] {
-                NameSource::Binary(binary) => binary.is_program(),
-                _ => false,
-            };
-            files.iter().copied().filter(is_program).collect()
-        });
-        let image = match programs[..] {
-            [only] => only,
-            _ if programs.contains(&image) => image,
-            _ => return None,
-        };
         if let Some(main) = self.mains.get(&image) {
             return *main;
         }
+        let program = if self.is_program(image) {
+            Some(image)
+        } else {
+            self.mapped.only_program()
+        };
+        let main = program.and_then(|program| self.main_of(program));
+        self.mains.insert(image, main);
+        main
+    }
+
+    fn main_of(&self, image: ImageId) -> Option<FunctionStart> {
         let binary = self.binary(image)?;
         let is_main = |symbol: &&FunctionSymbol| {
             let name = binary.function_name(symbol);
             name.is_some_and(|name| name == "main")
         };
-        let main = binary
-            .functions()
-            .iter()
-            .find(is_main)
-            .map(|symbol| FunctionStart {
-                image,
-                start: symbol.start.0,
-            });
-        self.mains.insert(image, main);
-        main
+        let main = binary.functions().iter().find(is_main)?;
+        let start = main.start.0;
+        Some(FunctionStart { image, start })
     }
 
     /// Whether a function starts at a stated address.
@@ -375,6 +370,24 @@ impl<'h> CodeReader<'h> {
     pub(super) fn bounds(&self, place: FunctionStart) -> Option<(u64, u64)> {
         let symbol = self.binary(place.image)?.function_at(Svma(place.start))?;
         Some((symbol.start.0, symbol.end().0))
+    }
+
+    /// The function before a stated address that is in none, if there is one in the file.
+    pub(super) fn function_before(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
+        let functions = self.binary(image)?.functions();
+        let behind = functions.partition_point(|function| function.start.0 <= at);
+        let start = functions.get(behind.checked_sub(1)?)?.start.0;
+        Some(FunctionStart { image, start })
+    }
+
+    /// The stated addresses of the code around one that is in no function: from the end of the function
+    /// before to the start of the next.
+    pub(super) fn between_functions(&self, image: ImageId, at: u64) -> Option<(u64, u64)> {
+        let functions = self.binary(image)?.functions();
+        let behind = functions.partition_point(|function| function.start.0 <= at);
+        let before = functions.get(behind.checked_sub(1)?)?;
+        let next = functions.get(behind)?;
+        Some((before.end().0.min(at), next.start.0))
     }
 
     /// Whether a function is one that the dynamic linker may run when another one is called for the
