@@ -2,6 +2,7 @@
 
 mod own_frames;
 mod starts;
+mod unknown_callees;
 
 use std::rc::Rc;
 
@@ -201,7 +202,7 @@ impl<'h> Checks<'h> {
                 None if !self.code.is_program(next.image)
                     && !self.code.is_exported_as(next, "main") =>
                 {
-                    return Verdict::AMBIGUOUS;
+                    return self.called_a_main(next, at, has_frame);
                 }
                 None => return Verdict::Unknown,
             },
@@ -274,23 +275,6 @@ impl<'h> Checks<'h> {
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
             Explanation::None => Verdict::Contradicted,
-        }
-    }
-
-    /// What the code says of a function that is next on the stack, at this stated address, where something
-    /// was called that only a run can tell, but not that function.
-    fn called_unknown(&mut self, next: FunctionStart, at: u64, has_frame: Option<bool>) -> Verdict {
-        let Some(has_frame) = has_frame else {
-            return Verdict::AMBIGUOUS;
-        };
-        let found =
-            self.explanations
-                .of_unknown_call(next, !has_frame, &mut self.code, &mut self.frames);
-        match found {
-            _ if self.is_overwritten(next.image, at, Some(has_frame)) => Verdict::AMBIGUOUS,
-            Explanation::One(missing) => Verdict::Missing(missing),
-            Explanation::Several { certain, possible } => Verdict::Ambiguous { certain, possible },
-            Explanation::None => Verdict::AMBIGUOUS,
         }
     }
 

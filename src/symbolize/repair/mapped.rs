@@ -69,10 +69,15 @@ impl<'h> Mapped<'h> {
 
     /// The only program, if all files could be read.
     pub(super) fn only_program(&self) -> Option<ImageId> {
-        match self.files()?.programs[..] {
+        match *self.programs()? {
             [only] => Some(only),
             _ => None,
         }
+    }
+
+    /// All programs, if all files could be read.
+    pub(super) fn programs(&self) -> Option<&[ImageId]> {
+        Some(&self.files()?.programs)
     }
 
     fn files(&self) -> Option<&Files> {

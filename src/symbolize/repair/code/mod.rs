@@ -165,6 +165,12 @@ impl<'h> CodeReader<'h> {
         main
     }
 
+    /// Returns the functions `main` of all programs that have one by name, if all files could be read.
+    pub(super) fn mains(&self) -> Option<Vec<FunctionStart>> {
+        let programs = self.mapped.programs()?.iter();
+        Some(programs.filter_map(|&image| self.main_of(image)).collect())
+    }
+
     fn main_of(&self, image: ImageId) -> Option<FunctionStart> {
         let binary = self.binary(image)?;
         let is_main = |symbol: &&FunctionSymbol| {
