@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::cut::{json, row};
 use crate::repair::{recorded, stacks};
 use crate::support::compile_text;
 
@@ -201,5 +202,53 @@ fn what_has_no_frame_yet_was_called_by_itself() {
             (23..43).contains(&share),
             "{stack}: {such} of {all}: {stacks:?}"
         );
+    }
+}
+
+/// What `main` makes way for, after it has started another program.
+const SERVE: &str = "\
+#include <time.h>
+static volatile unsigned long sink;
+#define ALONE __attribute__((noipa)) static void
+ALONE seldom(void) { for (int i = 0; i < 20000; i++) sink += i; }
+ALONE often(void) { for (int i = 0; i < 80000; i++) sink += i; }
+int serve(void) {
+    while (clock() < CLOCKS_PER_SEC / 2) { seldom(); often(); }
+    return 0;
+}
+";
+const STARTS_ANOTHER: &str = "\
+#include <stdlib.h>
+int serve(void);
+int main(void) { return system(\":\") ? 1 : serve(); }
+";
+
+/// It is not known which of the two programs was in `main`, but nothing else than a `main` is missing.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn only_main_is_missing_where_it_makes_way_for_a_library() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = |name: &str| folder.join(format!("{name}-{}", std::process::id()));
+    let [library, program, data] = ["libserve", "serves", "serves.data"].map(path);
+    let shared = ["-O2", "-fPIC", "-shared"];
+    let linked = ["-O2", library.to_str().unwrap()];
+    let built = compile_text("gcc", &shared, SERVE, &library)
+        .and_then(|_| compile_text("gcc", &linked, STARTS_ANOTHER, &program));
+    if built.is_none() {
+        return;
+    }
+    let Some(data) = recorded("dwarf", &program, data) else {
+        return;
+    };
+    let stacks: Vec<(String, u64)> = stacks(&data, &[]).into_iter().collect();
+    let (_, all) = counted(&stacks, |stack| stack.ends_with("serve;often"));
+    let (_, apart) = counted(&stacks, |stack| {
+        stack.ends_with("[frames missing];serve;often")
+    });
+    assert!(all > 100 && apart == all, "{apart} of {all}: {stacks:?}");
+    let flat = json(&["flat", data.to_str().unwrap()]);
+    for name in ["seldom", "often", "serve"] {
+        let row = row(&flat, "functions", name);
+        assert_eq!(row["total"], row["total_max"], "{row}");
     }
 }
