@@ -29,6 +29,16 @@ impl Module {
     }
 }
 
+/// The name of a module as it stands behind that of a function, ` [libc.so.6]`; empty for none. The names of modules
+/// without a file have brackets of their own: `[kernel]`.
+pub fn in_brackets(module: &str) -> String {
+    match module {
+        "" => String::new(),
+        _ if module.starts_with('[') => format!(" {module}"),
+        _ => format!(" [{module}]"),
+    }
+}
+
 /// How much is known about a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FunctionKind {

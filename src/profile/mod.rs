@@ -58,7 +58,7 @@ pub use code::{Call, CallKind, Code, Followed, FollowedFunction, FunctionCode};
 pub use contents::{Contents, EventContents};
 pub use counts::{CallCount, Counts, SiteCount};
 pub use distinct::DistinctNames;
-pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
+pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId, in_brackets};
 pub use histogram::Histogram;
 pub use line::{Line, LineId};
 pub use links::{Links, Step};

@@ -40,7 +40,7 @@ pub mod tree;
 use std::borrow::Cow;
 
 use crate::base::{Sampling, Unit};
-use crate::profile::{FunctionId, Profile, Selection};
+use crate::profile::{FunctionId, Profile, Selection, in_brackets};
 
 /// In which form functions are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +112,16 @@ impl<'a> Subject<'a> {
     /// The short name of a function's module; empty where there is none.
     pub fn module(&self, function: FunctionId) -> &'a str {
         &self.profile.modules[self.profile.functions[function].module].name
+    }
+
+    /// A function's name with its module behind it, unless it ends with it.
+    pub(crate) fn with_module(&self, name: &str, function: FunctionId) -> String {
+        let module = in_brackets(self.module(function));
+        if name.ends_with(&module) {
+            name.to_owned()
+        } else {
+            format!("{name}{module}")
+        }
     }
 
     /// Whether any of these functions has a module.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::{FunctionId, Profile};
+use super::super::{FunctionId, Profile, in_brackets};
 
 /// What can stand behind a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,7 @@ impl Form {
                 1 => &module.name,
                 _ => last_parts(&module.path, parts),
             };
-            // The names of modules without a file have brackets of their own: `[kernel]`.
-            let written = if shown.starts_with('[') {
-                write!(text, " {shown}")
-            } else {
-                write!(text, " [{shown}]")
-            };
-            written.expect("writing to a String does not fail");
+            text.push_str(&in_brackets(shown));
             (!module.name.is_empty()).then_some(())
         };
         match self {

@@ -219,16 +219,7 @@ impl AnnotateView {
     pub fn page(&self, subject: &Subject) -> Page {
         let summary = &self.summary;
         let mut blocks = vec![Block::Line(subject.headline()), Block::Space];
-        let module = match subject.module(summary.function) {
-            "" => String::new(),
-            module if module.starts_with('[') => format!(" {module}"),
-            module => format!(" [{module}]"),
-        };
-        let heading = if self.label.ends_with(&module) {
-            self.label.clone()
-        } else {
-            format!("{}{module}", self.label)
-        };
+        let heading = subject.with_module(&self.label, summary.function);
         blocks.push(Block::Heading(heading));
         let unit = &subject.selection.event().unit;
         let amount = |part| {

@@ -17,9 +17,8 @@ impl CallGraphView<'_> {
         }
         for &id in &self.functions {
             let name = self.name(id).to_owned();
-            let module = subject.module(id);
             let mut node = Node {
-                tooltip: format!("{} [{module}]", subject.name(id)),
+                tooltip: subject.with_module(subject.name(id), id),
                 lines: vec![name],
                 heat: None,
                 frame: self.cycle(id),

@@ -189,17 +189,8 @@ impl DetailView {
     pub fn page(&self, subject: &Subject) -> Page {
         let detail = &self.detail;
         let mut blocks = vec![Block::Line(subject.headline()), Block::Space];
-        let module = match subject.module(detail.function) {
-            "" => String::new(),
-            module => format!(" [{module}]"),
-        };
         let name = self.name(detail.function);
-        let labelled = if name.ends_with(&module) {
-            name.to_owned()
-        } else {
-            format!("{name}{module}")
-        };
-        blocks.push(Block::Heading(labelled));
+        blocks.push(Block::Heading(subject.with_module(name, detail.function)));
         if detail.basis != Basis::Stacks {
             blocks.push(Block::Line(format!(
                 "callers and callees: {}",

@@ -81,7 +81,7 @@ impl GraphView<'_> {
             }
             drawing.nodes.push(Node {
                 lines,
-                tooltip: format!("{} [{}]", subject.name(id), subject.module(id)),
+                tooltip: subject.with_module(subject.name(id), id),
                 heat: Some(share(total)),
                 frame: self.summary.cycles.of()[id].and_then(|cycle| frames.get(&cycle).copied()),
             });

@@ -40,7 +40,7 @@ pub fn drawing(
             total_of(id),
             format!("({})", percent(weights.self_weight[id])),
         ],
-        tooltip: format!("{} [{}]", subject.name(id), subject.module(id)),
+        tooltip: subject.with_module(subject.name(id), id),
         heat: Some(share(weights.total[id])),
         frame: None,
     });
