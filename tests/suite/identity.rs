@@ -13,6 +13,7 @@ use proftool::binary::{Binary, demangle};
 use proftool::input::{MachineCode, Options as ReadOptions, Syntax};
 use proftool::profile::{Function, Profile};
 use proftool::symbolize::{self, Options};
+use serde_json::Value;
 
 use crate::hostile::elf::Elf;
 use crate::repair;
@@ -447,7 +448,9 @@ fn every_label_that_flat_prints_is_accepted_where_a_function_is_asked_for() {
     let stacks: Vec<&[u64]> = stacks.iter().map(Vec::as_slice).collect();
     let data = two_files("printed", files, &stacks);
     let flat = json(&["flat", "--limit", "0", "--min", "0"], &data);
-    let rows = flat["functions"].as_array().unwrap();
+    let rows = flat["functions"].as_array().unwrap().iter();
+    // The functions have no code that sets a frame up, so that their callers are missing.
+    let rows: Vec<&Value> = rows.filter(|row| row["name"] != "[broken stack]").collect();
     assert_eq!(rows.len(), 2 * COLLIDING.len(), "{flat}");
     let text = crate::cli::proftool(&["flat", "--limit", "0", "--min", "0", "--names", "full"])
         .env("COLUMNS", "400")

@@ -78,9 +78,7 @@ impl Checks<'_> {
         };
         // Only start-up code calls main. Where that has no names, it is known by this call; other
         // recorders may leave it out.
-        if self.code.main_around(place.image) == Some(place)
-            || self.callers_of_main.contains(&place)
-        {
+        if self.code.is_main(place) || self.callers_of_main.contains(&place) {
             return false;
         }
         match self.own_frame(frame) {

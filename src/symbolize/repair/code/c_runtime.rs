@@ -30,6 +30,14 @@ impl CodeReader<'_> {
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
     }
 
+    /// Whether a function is `main`, which only start-up code calls. A file that is not named as a library need not
+    /// tell in another way that it is a program.
+    pub(in crate::symbolize::repair) fn is_main(&self, place: FunctionStart) -> bool {
+        let binary = self.binary(place.image);
+        let is_library = binary.is_some_and(|binary| binary.needed().soname.is_some());
+        !is_library && self.name(place).is_some_and(|name| name == "main")
+    }
+
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
     pub(in crate::symbolize::repair) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
