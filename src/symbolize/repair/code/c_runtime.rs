@@ -33,9 +33,10 @@ impl CodeReader<'_> {
     /// Whether a function is `main`, which only start-up code calls. A file that is not named as a library need not
     /// tell in another way that it is a program.
     pub(in crate::symbolize::repair) fn is_main(&self, place: FunctionStart) -> bool {
-        let binary = self.binary(place.image);
-        let is_library = binary.is_some_and(|binary| binary.needed().soname.is_some());
-        !is_library && self.name(place).is_some_and(|name| name == "main")
+        // The name is at hand, what tells a library is read from its file.
+        let is_named = self.name(place).is_some_and(|name| name == "main");
+        let binary = self.binary(place.image).filter(|_| is_named);
+        binary.is_some_and(|binary| binary.needed().soname.is_none())
     }
 
     /// Whether a program or a thread starts with this function of the C library, as far as frame
@@ -62,21 +63,32 @@ impl CodeReader<'_> {
     /// Whether a thread may start with this function, by its code, where the C library has no names: it is
     /// called through pointers only, and never returns.
     pub(in crate::symbolize::repair) fn may_start_tasks(&mut self, place: FunctionStart) -> bool {
+        if let Some(&known) = self.task_starts.get(&place) {
+            return known;
+        }
+        // Reading the code takes longest.
+        let may_start =
+            !self.may_be_called(place) && !self.is_exported(place) && self.never_returns(place);
+        self.task_starts.insert(place, may_start);
+        may_start
+    }
+
+    fn may_be_called(&mut self, place: FunctionStart) -> bool {
         let callers = self.callers(place.image);
-        let is_called =
-            callers.is_none_or(|callers| callers.of_function(place.start).next().is_some());
-        let is_exported = self
-            .files
-            .iter()
-            .position(|&image| image == place.image)
-            .is_some_and(|file| {
-                let exports = self.definitions.exports(file);
-                exports.addresses().any(|at| at.0 == place.start)
-            });
+        callers.is_none_or(|callers| callers.of_function(place.start).next().is_some())
+    }
+
+    fn is_exported(&self, place: FunctionStart) -> bool {
+        let file = self.files.iter().position(|&image| image == place.image);
+        file.is_some_and(|file| {
+            let exports = self.definitions.exports(file);
+            exports.addresses().any(|at| at.0 == place.start)
+        })
+    }
+
+    fn never_returns(&self, place: FunctionStart) -> bool {
         let bounds = self.binary(place.image).zip(self.bounds(place));
-        let never_returns = bounds
-            .is_some_and(|(binary, (from, to))| scan::never_returns(binary, Svma(from), Svma(to)));
-        !is_called && !is_exported && never_returns
+        bounds.is_some_and(|(binary, (from, to))| scan::never_returns(binary, Svma(from), Svma(to)))
     }
 
     /// Whether the code at this stated address does nothing but return from a signal, by the system

@@ -80,6 +80,8 @@ pub(super) struct CodeReader<'h> {
     returns: FxHashMap<FunctionStart, Rc<[(u64, u32)]>>,
     /// Functions with what each is a part of.
     wholes: FxHashMap<FunctionStart, FunctionStart>,
+    /// Whether threads may start with a function, by its code.
+    task_starts: FxHashMap<FunctionStart, bool>,
     /// Whether programs and threads start with a function.
     starts: FxHashMap<FunctionStart, bool>,
 }
@@ -116,6 +118,7 @@ impl<'h> CodeReader<'h> {
             kept_exits: FxHashMap::default(),
             returns: FxHashMap::default(),
             wholes: FxHashMap::default(),
+            task_starts: FxHashMap::default(),
             starts: FxHashMap::default(),
         }
     }
