@@ -131,7 +131,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
     } else {
         CaveatKind::BrokenStack
     };
-    // Where there are none at all, a frame alone is no stack that ends too early.
+    // In a recording without stacks, a single frame is all there is: nothing was cut.
     let has_stacks = trace.caveats.count(CaveatKind::NoStacks) == 0;
     checks.note_callers_of_main();
     let mut is_any_cut = false;
