@@ -257,11 +257,12 @@ fn a_signal_that_comes_while_a_program_is_stopped_comes_with_what_was_sent() {
                 for (int i = 0; i < 100; i++) {
                     union sigval value = { .sival_int = i };
                     if (sigqueue(own, SIGUSR1, value) || read(answers[0], &byte, 1) != 1) _exit(1);
+                    usleep(500); /* so that the program loads and does not only answer */
                 }
                 _exit(7);
             }
             if (write(ready[1], &byte, 1) != 1) return 1;
-            while (waitpid(child, &status, WNOHANG) != child) calls |= load(argv[1]);
+            do calls |= load(argv[1]); while (waitpid(child, &status, WNOHANG) != child);
             return got == 100 && WEXITSTATUS(status) == 7 ? calls : 1;
         }"#;
     let (Some(library), Some(program)) = (
