@@ -1,7 +1,8 @@
 //! `proftool annotate`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use proftool::analysis::annotate::{Summary, Sums};
@@ -159,11 +160,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         assembly: args.asm,
     };
     let reading = args.query.reading(StaticCalls::Off);
-    let looking = Looking {
+    let mut looking = Looking {
         sums: &Sums::of(&profile, &selection),
         code: &MachineCode::new(&profile, args.listing.syntax.into(), &reading),
-        symfs: reading.symfs.as_deref(),
-        source: args.listing.source.as_deref(),
+        sources: SourceFiles::new(args.listing.source.as_deref(), reading.symfs.as_deref()),
         with_inlined: args.asm && is_page,
     };
     let view = looking.view(&subject, function, &options);
@@ -187,23 +187,26 @@ pub struct Looking<'a> {
     pub sums: &'a Sums<'a>,
     /// The machine code of the profile.
     pub code: &'a MachineCode<'a>,
-    /// Where its files are, if not where they were recorded.
-    pub symfs: Option<&'a Path>,
-    /// The directory of source files, if there is one.
-    pub source: Option<&'a Path>,
+    /// The source files.
+    pub sources: SourceFiles,
     /// Whether the source files of inlined functions are read as well.
     pub with_inlined: bool,
 }
 
 impl Looking<'_> {
     /// A function from within, with its source files and its machine code as far as they are found.
-    pub fn view(&self, subject: &Subject, function: FunctionId, options: &Options) -> AnnotateView {
+    pub fn view(
+        &mut self,
+        subject: &Subject,
+        function: FunctionId,
+        options: &Options,
+    ) -> AnnotateView {
         let (summary, material) = self.found(subject, function);
         annotate::arrange(subject, summary, material, options)
     }
 
     /// The figures of a function, and what is found of its code.
-    pub fn found(&self, subject: &Subject, function: FunctionId) -> (Summary, Material) {
+    pub fn found(&mut self, subject: &Subject, function: FunctionId) -> (Summary, Material) {
         let profile = subject.profile;
         let addresses = self.sums.addresses(function).into_iter();
         let code = self.code.listing(function, addresses);
@@ -233,11 +236,10 @@ impl Looking<'_> {
             .collect();
         files.sort_unstable();
         files.dedup();
-        let mut sources = SourceFiles::new(self.source, self.symfs);
         let sources = files
             .into_iter()
             .filter_map(|file| {
-                let source = sources
+                let source = (self.sources)
                     .read(&file)
                     .or_else(|| embedded(code.as_ref()?, &file))?;
                 Some((file, source))
@@ -252,7 +254,7 @@ impl Looking<'_> {
     }
 
     /// The page about a function: its machine code where inlined functions are looked up, else its lines.
-    pub fn page(&self, subject: &Subject, function: FunctionId) -> Page {
+    pub fn page(&mut self, subject: &Subject, function: FunctionId) -> Page {
         let options = Options {
             context: CONTEXT,
             assembly: self.with_inlined,
@@ -263,10 +265,11 @@ impl Looking<'_> {
 }
 
 /// The text of a source file that the debug information of the listed code has.
-fn embedded(listing: &Listing, file: &str) -> Option<SourceText> {
+fn embedded(listing: &Listing, file: &str) -> Option<Arc<SourceText>> {
     let mut all = listing.embedded.iter();
     let (_, text) = all.find(|(name, _)| &listing.names[*name] == file)?;
-    Some(SourceText::embedded(listing.file.clone(), text.to_string()))
+    let text = SourceText::embedded(listing.file.clone(), text.to_string());
+    Some(Arc::new(text))
 }
 
 /// The source files of the function's own lines, or of all that is inlined into it, too.

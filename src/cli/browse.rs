@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proftool::analysis::annotate::Sums;
-use proftool::input::{self, MachineCode, TimeRange};
+use proftool::input::{self, MachineCode, SourceFiles, TimeRange};
 use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
 use proftool::view::page::Page;
@@ -209,11 +209,13 @@ impl Source for Recording {
         if self.rows != RowKind::Function {
             return Err("source lines and code are shown of functions: leave out --by".into());
         }
-        let looking = Looking {
+        let mut looking = Looking {
             sums: &Sums::of(subject.profile, subject.selection),
             code: &MachineCode::new(subject.profile, self.listing.syntax.into(), &self.reading),
-            symfs: self.reading.symfs.as_deref(),
-            source: self.listing.source.as_deref(),
+            sources: SourceFiles::new(
+                self.listing.source.as_deref(),
+                self.reading.symfs.as_deref(),
+            ),
             with_inlined: assembly,
         };
         Ok(looking.page(subject, function))

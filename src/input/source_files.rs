@@ -2,6 +2,9 @@
 
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::base::utf8;
 use crate::files::{self, LastLink, OpenedFile, Root};
@@ -13,13 +16,14 @@ const LARGEST: u64 = 32 << 20;
 /// The most bytes of all source files together.
 const MOST: u64 = 128 << 20;
 
-/// Finds and reads source files.
+/// Finds and reads source files, each once.
 #[derive(Clone, Debug)]
 pub struct SourceFiles {
     directory: Option<PathBuf>,
     root: Root,
     /// The bytes that may still be read.
     left: u64,
+    read: FxHashMap<String, Option<Arc<SourceText>>>,
 }
 
 impl SourceFiles {
@@ -31,12 +35,22 @@ impl SourceFiles {
             directory: directory.map(Path::to_owned),
             root: symfs.map_or_else(Root::default, Root::at),
             left: MOST,
+            read: FxHashMap::default(),
         }
     }
 
     /// Reads the source file that debug information knows by this path. `None` where there is no such
     /// regular file that can be read, or it is too large: one may have 32 MiB, all together 128 MiB.
-    pub fn read(&mut self, file: &str) -> Option<SourceText> {
+    pub fn read(&mut self, file: &str) -> Option<Arc<SourceText>> {
+        if let Some(known) = self.read.get(file) {
+            return known.clone();
+        }
+        let source = self.find(file).map(Arc::new);
+        self.read.insert(file.to_owned(), source.clone());
+        source
+    }
+
+    fn find(&mut self, file: &str) -> Option<SourceText> {
         let path = Path::new(file);
         if let Some(directory) = self.directory.clone() {
             let mut ends = endings(path);

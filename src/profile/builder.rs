@@ -187,19 +187,10 @@ impl Builder {
         counted.weight == sum.weight
     }
 
-    /// Keeps times, in these slices.
-    pub fn slices(&mut self, slices: Slices) {
-        self.profile.times = Some(Times::new(slices));
-    }
-
-    /// Notes when samples were taken; they are counted by [`Builder::sample`] as well. The profile
-    /// has to [keep times](Builder::slices). Samples of one stack take less memory if they follow each
-    /// other.
-    pub fn timed(&mut self, samples: impl ExactSizeIterator<Item = TimedSample>) {
-        if let Some(times) = &mut self.profile.times {
-            times.reserve(samples.len());
-            samples.for_each(|sample| times.add(&sample));
-        }
+    /// Notes when all samples were taken, in these slices; they are counted by [`Builder::sample`] as well.
+    /// Samples of one stack take less memory if they follow each other.
+    pub fn times(&mut self, slices: Slices, samples: impl Iterator<Item = TimedSample>) {
+        self.profile.times = Some(Times::new(slices, samples));
     }
 
     /// The stated address of machine code.

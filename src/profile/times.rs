@@ -1,5 +1,7 @@
 //! When samples were taken, by slices of time.
 
+use std::ops::Range;
+
 use crate::base::{Lists, SliceSum, SliceSums, SmallSum};
 
 use super::{EventId, Filter, LineId, PathId, PlaceId, Profile, ThreadId, Weighing};
@@ -38,14 +40,16 @@ pub struct Slices {
 }
 
 /// The samples of a profile by time; equal slices are not added up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Times {
     /// How time is divided.
     pub slices: Slices,
-    /// What samples are of, where they were added one after the other: there may be as many of them as the
+    /// What samples are of, where they came one after the other: there may be as many of them as the
     /// recording has samples, on far fewer stacks.
     stacks: Vec<Stack>,
-    samples: Vec<InSlice>,
+    /// By slice, as that is how they are looked at: one memory access after the other, not a million
+    /// anywhere.
+    samples: Lists<InSlice>,
     sums: SliceSums,
 }
 
@@ -68,47 +72,40 @@ struct InSlice {
 }
 
 impl Times {
-    /// Those of these slices, without samples.
-    pub(super) fn new(slices: Slices) -> Times {
+    /// The samples of these slices.
+    pub(super) fn new(slices: Slices, samples: impl Iterator<Item = TimedSample>) -> Times {
+        let mut stacks = Vec::new();
+        let mut sums = SliceSums::default();
+        let samples = samples.map(|sample| {
+            let stack = Stack {
+                event: sample.event,
+                thread: sample.thread,
+                path: sample.path,
+                place: sample.place,
+                line: sample.line,
+            };
+            if stacks.last() != Some(&stack) {
+                stacks.push(stack);
+            }
+            InSlice {
+                stack: stacks.len() as u32 - 1,
+                sum: sums.small(SliceSum {
+                    slice: sample.slice,
+                    weight: sample.weight,
+                    count: sample.count,
+                }),
+            }
+        });
+        let samples: Vec<InSlice> = samples.collect();
+        let slice = |sample: &InSlice| sums.get(sample.sum).slice as usize;
+        let count = samples.iter().map(slice).max().map_or(0, |last| last + 1);
+        let samples = Lists::new(count, samples.iter().map(|it| (slice(it), *it)));
         Times {
             slices,
-            ..Times::default()
+            stacks,
+            samples,
+            sums,
         }
-    }
-
-    /// Makes room for this number of samples.
-    pub(super) fn reserve(&mut self, samples: usize) {
-        self.samples.reserve_exact(samples);
-    }
-
-    pub(super) fn add(&mut self, sample: &TimedSample) {
-        let stack = Stack {
-            event: sample.event,
-            thread: sample.thread,
-            path: sample.path,
-            place: sample.place,
-            line: sample.line,
-        };
-        if self.stacks.last() != Some(&stack) {
-            self.stacks.push(stack);
-        }
-        self.samples.push(InSlice {
-            stack: self.stacks.len() as u32 - 1,
-            sum: self.sums.small(SliceSum {
-                slice: sample.slice,
-                weight: sample.weight,
-                count: sample.count,
-            }),
-        });
-    }
-
-    /// What there is at a place.
-    fn sum(&self, place: u32) -> SliceSum {
-        self.sums.get(self.samples[place as usize].sum)
-    }
-
-    fn stack(&self, sample: &InSlice) -> &Stack {
-        &self.stacks[sample.stack as usize]
     }
 }
 
@@ -129,14 +126,13 @@ pub struct TimedRow {
     pub weight: u64,
 }
 
-/// The samples of a selection by time.
+/// The samples of a selection by time. Rows are made as they are asked for: they take four times the memory.
 #[derive(Clone, Debug)]
 pub struct TimedRows<'a> {
     times: &'a Times,
     weighing: Weighing,
-    /// The places of its samples, by slice. Rows are made as they are asked for: copies of the samples would
-    /// take ten times the memory.
-    places: Lists<u32>,
+    /// Which stacks are selected.
+    selected: Vec<bool>,
     /// The number of slices up to the last with a row.
     len: usize,
 }
@@ -149,7 +145,7 @@ impl<'a> TimedRows<'a> {
 
     /// The rows, in order of slice.
     pub fn rows(&self) -> impl Iterator<Item = TimedRow> + Clone {
-        self.rows_at(self.places.of_all(0..self.len))
+        self.rows_of(0..self.len)
     }
 
     /// The rows of each bucket of `1 << shift` slices that has any, with the bucket's number.
@@ -159,10 +155,9 @@ impl<'a> TimedRows<'a> {
     ) -> impl Iterator<Item = (u32, impl Iterator<Item = TimedRow> + Clone)> {
         let slices = move |bucket: usize| bucket << shift..self.len.min((bucket + 1) << shift);
         let buckets = 0..self.len.div_ceil(1 << shift);
-        let buckets = buckets.map(move |bucket| (bucket, self.places.of_all(slices(bucket))));
         buckets
-            .filter(|(_, places)| !places.is_empty())
-            .map(|(bucket, places)| (bucket as u32, self.rows_at(places)))
+            .map(move |bucket| (bucket as u32, self.rows_of(slices(bucket))))
+            .filter(|(_, rows)| rows.clone().next().is_some())
     }
 
     /// The number of slices up to the last with a row.
@@ -175,11 +170,19 @@ impl<'a> TimedRows<'a> {
         self.len == 0
     }
 
-    fn rows_at(&self, places: &[u32]) -> impl Iterator<Item = TimedRow> + Clone {
-        let (times, weighing) = (self.times, self.weighing);
-        places.iter().map(move |&place| {
-            let stack = times.stack(&times.samples[place as usize]);
-            let sum = times.sum(place);
+    /// The rows of these slices.
+    fn rows_of(&self, slices: Range<usize>) -> impl Iterator<Item = TimedRow> + Clone {
+        let TimedRows {
+            times,
+            weighing,
+            ref selected,
+            ..
+        } = *self;
+        let samples = times.samples.of_all(slices).iter();
+        let samples = samples.filter(|sample| selected[sample.stack as usize]);
+        samples.map(move |sample| {
+            let stack = &times.stacks[sample.stack as usize];
+            let sum = times.sums.get(sample.sum);
             TimedRow {
                 slice: sum.slice,
                 thread: stack.thread,
@@ -202,21 +205,18 @@ impl Profile {
     pub fn select_times(&self, event: EventId, filter: &Filter) -> Option<TimedRows<'_>> {
         let times = self.times.as_ref()?;
         let passes = self.passing(filter);
-        let is_wanted = |it: &InSlice| {
-            let stack = times.stack(it);
-            stack.event == event && passes(stack.thread, stack.path)
+        let is_selected = |stack: &Stack| stack.event == event && passes(stack.thread, stack.path);
+        let selected: Vec<bool> = times.stacks.iter().map(is_selected).collect();
+        let has_any = |slice| {
+            let mut samples = times.samples.of(slice).iter();
+            samples.any(|sample| selected[sample.stack as usize])
         };
-        let slice = |it: &InSlice| times.sums.get(it.sum).slice as usize;
-        let slices = times.samples.iter().map(slice).max().map_or(0, |it| it + 1);
-        let samples = (0..).zip(&times.samples);
-        let samples = samples.filter(|(_, it)| is_wanted(it));
-        let places = Lists::new(slices, samples.map(|(place, it)| (slice(it), place)));
-        let last = (0..slices).rposition(|slice| !places.of(slice).is_empty());
+        let last = (0..times.samples.len()).rposition(has_any);
         Some(TimedRows {
             times,
             weighing: filter.weighing,
-            places,
             len: last.map_or(0, |it| it + 1),
+            selected,
         })
     }
 }

@@ -147,12 +147,12 @@ pub(super) fn profile<'h>(
         };
     }
     if let Some(times) = times {
-        builder.slices(Slices {
+        let slices = Slices {
             length: times.slice,
             start: times.start,
             end: times.end,
-        });
-        builder.timed(times.into_last_first().map(|sample| {
+        };
+        let samples = times.into_last_first().map(|sample| {
             let path = checked.now[sample.path];
             let frame = checked.paths[path].frame;
             TimedSample {
@@ -165,7 +165,8 @@ pub(super) fn profile<'h>(
                 weight: sample.weight,
                 count: sample.count,
             }
-        }));
+        });
+        builder.times(slices, samples);
     }
     builder
 }

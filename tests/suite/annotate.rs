@@ -43,10 +43,10 @@ fn build(samples: &[Taken]) -> Profile {
 /// The profile of stacks that were taken in these slices of time, each a microsecond.
 pub(super) fn build_timed(samples: &[Taken], slices: &[u32]) -> Profile {
     let mut builder = Builder::default();
-    builder.slices(Slices {
+    let slices_of_time = Slices {
         length: 1000,
         ..Slices::default()
-    });
+    };
     let mut timed = Vec::new();
     let event = builder.event(Event::named("cpu-clock"));
     let module = builder.module(Module {
@@ -90,7 +90,7 @@ pub(super) fn build_timed(samples: &[Taken], slices: &[u32]) -> Profile {
             count: 1,
         });
     }
-    builder.timed(timed.into_iter());
+    builder.times(slices_of_time, timed.into_iter());
     builder.finish()
 }
 
@@ -310,7 +310,7 @@ fn the_page_shows_lines_and_code_with_their_weights() {
         let material = Material {
             code: Some(listing.clone()),
             no_code: None,
-            sources: vec![("/src/a.c".into(), source.clone())],
+            sources: vec![("/src/a.c".into(), source.clone().into())],
         };
         let options = Options {
             assembly,

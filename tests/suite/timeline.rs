@@ -28,10 +28,10 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
     let functions: Vec<FunctionId> = (0..5)
         .map(|number| builder.function(Function::named(format!("f{number}"), module)))
         .collect();
-    builder.slices(Slices {
+    let slices = Slices {
         length: 1000,
         ..Slices::default()
-    });
+    };
     let mut timed = Vec::new();
     for one in taken {
         let (stack, weight, slice) = one;
@@ -54,7 +54,7 @@ fn profile_of(taken: &[Taken], passes: impl Fn(&Taken) -> bool) -> Profile {
             });
         }
     }
-    builder.timed(timed.into_iter());
+    builder.times(slices, timed.into_iter());
     builder.finish()
 }
 

@@ -13,7 +13,7 @@ use proftool::analysis::threads::timeline::{self, Asked, AskedFunction, Timeline
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Stacks};
 use proftool::base::IdVec;
 use proftool::export::html::{self, Document, EventViews, Within};
-use proftool::input::{MachineCode, StaticCalls, Syntax};
+use proftool::input::{MachineCode, SourceFiles, StaticCalls, Syntax};
 use proftool::profile::{PathId, Profile, Selection};
 use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
@@ -192,11 +192,10 @@ fn sources(
     let (lines, assembly) = (options(false), options(true));
     let sums = Sums::of(arranged.subject.profile, arranged.subject.selection);
     // Of all that is shown of a function, what is slow is done once.
-    let looking = Looking {
+    let mut looking = Looking {
         sums: &sums,
         code,
-        symfs,
-        source: None,
+        sources: SourceFiles::new(None, symfs),
         with_inlined: true,
     };
     let hottest = arranged.flat.rows.iter().take(SOURCES);

@@ -16,13 +16,15 @@ pub(super) struct Columns {
     buffer: Vec<u8>,
 }
 
+/// Deflating at level 6 takes a third longer than this, for a page that is 1 to 4 % smaller.
+const LEVEL: Compression = Compression::new(3);
 /// How many bytes are deflated at a time.
 const BUFFER: usize = 1 << 16;
 
 impl Columns {
     pub fn new() -> Columns {
         Columns {
-            deflated: DeflateEncoder::new(Vec::new(), Compression::new(6)),
+            deflated: DeflateEncoder::new(Vec::new(), LEVEL),
             buffer: Vec::with_capacity(BUFFER + 10),
         }
     }

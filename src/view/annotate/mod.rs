@@ -11,6 +11,8 @@ pub use self::code::{CodeLine, CodeView};
 pub use self::section::{RowOf, Section, Weights};
 pub use self::source::{FileView, SourceLine};
 
+use std::sync::Arc;
+
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
@@ -55,7 +57,7 @@ pub struct Material {
     /// Else the reason, a lower-case fragment.
     pub no_code: Option<String>,
     /// The source files that were found, by their paths in debug information.
-    pub sources: Vec<(String, SourceText)>,
+    pub sources: Vec<(String, Arc<SourceText>)>,
 }
 
 /// A function from within, chosen and named.
@@ -72,7 +74,7 @@ pub struct AnnotateView {
     options: Options,
     /// The weight of all samples that are looked at.
     all: u64,
-    sources: Vec<(String, SourceText)>,
+    sources: Vec<(String, Arc<SourceText>)>,
     label: String,
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{
     AnnotateView, RowOf, Section, Weights, expanded, figures, has_calls, row, shown,
@@ -62,7 +63,7 @@ pub(super) fn files(
     subject: &Subject,
     summary: &Summary,
     listing: Option<&Listing>,
-    sources: &[(String, SourceText)],
+    sources: &[(String, Arc<SourceText>)],
 ) -> Vec<FileView> {
     let profile = subject.profile;
     let mut lines: BTreeMap<&str, BTreeMap<u32, SourceLine>> = BTreeMap::new();

@@ -148,14 +148,16 @@ pub(super) fn of(
     let functions = within::Numbered::all(asked.functions);
     let mut parts = within::Parts::of(profile, &functions);
     for (number, rows) in timed.by_bucket(shift) {
-        rows.clone().for_each(|row| {
+        for row in rows {
             sums.add_to_threads(number, &row);
             bucket.take(&row);
-        });
+            if let Some(parts) = &mut parts {
+                parts.take(&row);
+            }
+        }
         bucket.sum_up(number, asked.ends, &mut sums.ends);
         bucket.finish(number, &mut sums);
         if let Some(parts) = &mut parts {
-            rows.for_each(|row| parts.take(&row));
             parts.finish(number, &mut sums.of_parts);
         }
     }
