@@ -8,6 +8,7 @@
 mod annotate;
 mod annotate_code;
 mod architecture;
+mod beginnings;
 mod binary;
 mod browse;
 mod call_sites;

@@ -7,7 +7,8 @@
 //!                      no call returns there         cut
 //!                      it is another one             contradicted, unless
 //!         ──▶ explain  the code has one explanation  functions are missing there
-//!         ──▶ paths    with them, marked as inferred
+//!         ──▶ beginnings   how other stacks of the program begin
+//!         ──▶ paths    with what is missing, marked as inferred
 //!         ══▶ Checked
 //!         ──▶ follow   what the functions on them lead to
 //!         ══▶ Followed
@@ -17,6 +18,7 @@
 //! frame pointer led to an address to which no call returns, the stack is cut, and marked as
 //! broken. A stack with no explanation or several ones stays as it is, and is counted.
 
+mod beginnings;
 mod callers;
 mod case;
 mod check;

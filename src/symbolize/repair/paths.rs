@@ -11,8 +11,10 @@ use crate::trace::{
     ImageKind, Trace,
 };
 
+use super::beginnings::Beginnings;
 use super::check::{Checks, Verdict};
 use super::explanation::Missing;
+use super::function_exits::FunctionStart;
 
 /// The stacks of a trace, checked.
 #[derive(Clone, Debug, Default)]
@@ -125,6 +127,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         new_frames: FxHashMap::default(),
         candidates: FxHashMap::default(),
         marks: FxHashMap::default(),
+        moved: FxHashMap::default(),
     };
     let broken = if trace.recording.copies_alone {
         CaveatKind::BrokenCopy
@@ -134,9 +137,12 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
     // In a recording without stacks, a single frame is all there is: nothing was cut.
     let has_stacks = trace.caveats.count(CaveatKind::NoStacks) == 0;
     checks.note_callers_of_main();
-    let mut is_any_cut = false;
+    let beginnings = Beginnings::of(trace, checks);
+    let mut is_any_changed = false;
     let mut flaws: IdVec<AddressPathId, Flaws> = IdVec::new();
     let mut said: IdVec<AddressPathId, u8> = IdVec::new();
+    // The function that a path begins with, until it leads to another file.
+    let mut starts: IdVec<AddressPathId, Option<FunctionStart>> = IdVec::new();
     for (_, path) in trace.paths.enumerate() {
         let mut caller = path.caller.map(|caller| making.checked.now[caller]);
         let mut here = path.caller.map_or(0, |caller| said[caller]);
@@ -179,7 +185,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 recorded => recorded,
             };
             if is_astray || is_left || now != flaw.recorded {
-                is_any_cut = true;
+                is_any_changed = true;
                 here = 0;
                 caller = now.and_then(|now| making.mark(trace, now));
             }
@@ -200,6 +206,26 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         let mut candidates = None;
         let mut both = outer.into_iter().chain([path.frame]);
         let is_within_user = both.all(|frame| is_of_user(trace, frame));
+        let mut start = match path.caller.filter(|_| !is_outermost) {
+            Some(caller) => starts[caller],
+            None => checks.starts_task(path.frame).filter(|_| caller.is_none()),
+        };
+        if let Some(begins) = start {
+            let missing = match &verdict {
+                Some(Verdict::Missing(missing)) => missing.first(),
+                Some(Verdict::Ambiguous { certain, .. }) => certain.first(),
+                _ => None,
+            };
+            let entered = missing.map_or(trace.frames[path.frame].image, |it| it.function.image);
+            if let Some(frames) = beginnings.outside(begins, entered) {
+                caller = making.put_outside(frames, caller);
+                is_any_changed = true;
+                start = None;
+            } else if entered != begins.image {
+                start = None;
+            }
+        }
+        starts.push(start);
         if let Some(verdict) = verdict.filter(|_| !is_astray) {
             here |= match &verdict {
                 // Code that was made at run time cannot be read.
@@ -287,7 +313,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             *into += sample.count;
         }
     }
-    if is_any_cut {
+    if is_any_changed {
         making.checked.drop_unused(trace);
     }
     making.checked
@@ -325,6 +351,8 @@ struct Making {
     candidates: FxHashMap<Rc<[Missing]>, Option<Rc<[FrameId]>>>,
     /// The marks that were put in, by what they say.
     marks: FxHashMap<CaveatKind, AddressPathId>,
+    /// The paths with others outside of them.
+    moved: FxHashMap<(AddressPathId, AddressPathId), AddressPathId>,
 }
 
 impl Making {
@@ -423,17 +451,67 @@ impl Making {
                 self.frame(missing_frame(image, address))
             }
         };
-        let path = AddressPath { caller, frame };
+        Some(self.put_in_frame(AddressPath { caller, frame }, places))
+    }
+
+    /// The path of a frame that was not recorded and was left in one of these places.
+    fn put_in_frame(&mut self, path: AddressPath, places: Rc<[FrameId]>) -> AddressPathId {
         let key = (path, places);
         if let Some(&known) = self.put_in.get(&key) {
-            return Some(known);
+            return known;
         }
         let id = self.push(path, true);
         if key.1.len() > 1 {
             self.checked.left_at.insert(id, key.1.clone());
         }
         self.put_in.insert(key, id);
-        Some(id)
+        id
+    }
+
+    /// The same path with these frames, which were not recorded, outside of its outermost; only with them, if it is
+    /// none.
+    fn put_outside(
+        &mut self,
+        frames: &[FrameId],
+        path: Option<AddressPathId>,
+    ) -> Option<AddressPathId> {
+        let mut stack = Vec::new();
+        let mut at = path;
+        while let Some(id) = at {
+            stack.push(id);
+            at = self.checked.paths[id].caller;
+        }
+        let mut caller = None;
+        for &frame in frames {
+            let path = AddressPath { caller, frame };
+            caller = Some(self.put_in_frame(path, [frame].into()));
+        }
+        for id in stack.into_iter().rev() {
+            caller = caller.map(|caller| self.moved(caller, id));
+        }
+        caller
+    }
+
+    /// The innermost frame of a path under another caller.
+    fn moved(&mut self, caller: AddressPathId, path: AddressPathId) -> AddressPathId {
+        if let Some(&known) = self.moved.get(&(caller, path)) {
+            return known;
+        }
+        let AddressPath { frame, .. } = self.checked.paths[path];
+        let caller_of = AddressPath {
+            caller: Some(caller),
+            frame,
+        };
+        let id = self.push(caller_of, self.checked.inferred[path]);
+        self.checked.across_gap[id] = self.checked.across_gap[path];
+        if let Some(candidates) = self.checked.candidates.get(&path).cloned() {
+            self.checked.candidates.insert(id, candidates);
+        }
+        if let Some(places) = self.checked.left_at.get(&path).cloned() {
+            self.checked.left_at.insert(id, places);
+        }
+        self.moved.insert((caller, path), id);
+        id
     }
 
     fn frame(&mut self, frame: FrameAddress) -> FrameId {

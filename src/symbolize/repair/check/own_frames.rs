@@ -88,7 +88,7 @@ impl Checks<'_> {
     }
 
     /// Whether the unwind information says that nothing calls the function of a frame.
-    pub(super) fn is_outermost(&mut self, frame: FrameId) -> bool {
+    pub(in crate::symbolize::repair) fn is_outermost(&mut self, frame: FrameId) -> bool {
         let place = self.place(frame);
         place.is_some_and(|(place, at)| self.frames.is_outermost(place.image, at))
     }

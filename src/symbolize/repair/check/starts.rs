@@ -4,7 +4,7 @@ use crate::base::CodeAddress;
 use crate::scan;
 use crate::trace::{CallerBy, FrameAddress, FrameId};
 
-use super::Checks;
+use super::{Checks, FunctionStart};
 
 impl Checks<'_> {
     /// The frame as it is to be looked up. A signal handler returns to the first byte of a function
@@ -60,6 +60,18 @@ impl Checks<'_> {
             return false;
         };
         self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
+    }
+
+    /// The function of a frame, if a program or a thread starts with it, as far as frame pointers can show.
+    pub(in crate::symbolize::repair) fn starts_task(
+        &mut self,
+        frame: FrameId,
+    ) -> Option<FunctionStart> {
+        if !self.is_user_code(frame) {
+            return None;
+        }
+        let (place, _) = self.place(frame)?;
+        self.code.starts_tasks(place).then_some(place)
     }
 
     /// Whether the caller of the function of an outermost frame is missing: a chain of frame pointers
