@@ -11,7 +11,7 @@ use linux_perf_event_reader::AttrFlags;
 
 use crate::base::{CodeAddress, IdVec};
 use crate::perfdata::{Attr, Reader, Record, Sample};
-use crate::unwind::{Arch, End, Registers};
+use crate::unwind::{Arch, Joined, Registers};
 
 use super::chain::{self, Link};
 use super::memory::Snapshot;
@@ -131,10 +131,8 @@ pub(super) struct Unwound<'a> {
     pub(super) sample: &'a Waiting,
     /// The user's frames, innermost first.
     pub(super) frames: &'a [CodeAddress],
-    /// How these end.
-    pub(super) end: End,
-    /// Of how many of them, from the innermost, the callers were found by rules.
-    pub(super) by_rules: usize,
+    /// How their callers were found.
+    pub(super) joined: Joined,
     /// The memory of its process at that moment.
     pub(super) memory: &'a Snapshot,
     /// The links outside of user space, outermost first.
@@ -157,8 +155,7 @@ impl Finished {
             Unwound {
                 sample,
                 frames,
-                end: joined.end,
-                by_rules: joined.by_rules,
+                joined,
                 memory: &job.code,
                 kernel: samples.links.get(sample.kernel.clone()).unwrap_or_default(),
             }

@@ -215,25 +215,24 @@ impl Stacks {
 
     /// The stack of a sample whose copy was unwound.
     pub(super) fn unwound(&mut self, unwound: &Unwound<'_>) -> Stack {
-        let &Unwound { sample, end, .. } = unwound;
+        let &Unwound { sample, joined, .. } = unwound;
         let (pid, tid) = (sample.pid, sample.tid);
         let mut links = std::mem::take(&mut self.links);
         links.clear();
         let (frames, end) = if sample.is_in_exec {
             (unwound.frames.get(..1), unwind::End::Outermost)
         } else {
-            (Some(unwound.frames), end)
+            (Some(unwound.frames), joined.end)
         };
         let frames = frames.unwrap_or_default();
-        let frames_by_rules = unwound.by_rules;
         let with_callers = frames.iter().enumerate().rev();
         links.extend(with_callers.map(|(number, &address)| Link {
             space: Space::User,
             address,
-            caller_by: if number < frames_by_rules {
-                CallerBy::Rules
-            } else {
-                CallerBy::FramePointer
+            caller_by: match number {
+                _ if number < joined.by_rules => CallerBy::Rules,
+                _ if number < joined.by_copy => CallerBy::Copy,
+                _ => CallerBy::FramePointer,
             },
         }));
         links.extend_from_slice(unwound.kernel);

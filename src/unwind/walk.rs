@@ -58,9 +58,12 @@ pub enum End {
 pub struct Joined {
     /// How they end.
     pub end: End,
-    /// The number of innermost frames whose callers were found by rules. Those of the others were
-    /// found by frame pointers alone.
+    /// The number of innermost frames whose callers were found by rules.
     pub by_rules: usize,
+    /// The number of innermost frames whose callers were found in the copy. Behind those by rules is one
+    /// without rules, which a frame pointer has left; from there on rules go by what that led to. Those
+    /// of the frames further out were found by frame pointers alone.
+    pub by_copy: usize,
 }
 
 /// The user part of a kernel's call chain, without the program counter, and how far it was followed.
@@ -175,13 +178,18 @@ impl Unwinder {
         );
         let found = frames.len() - first;
         let Some(rest) = chain.rest(end) else {
-            let by_rules = guessed.unwrap_or(found);
-            return Joined { end, by_rules };
+            return Joined {
+                end,
+                by_rules: guessed.unwrap_or(found),
+                by_copy: found,
+            };
         };
+        let by_copy = found.saturating_sub(1);
         frames.extend(rest.iter().map(|&address| CodeAddress::Return(address)));
         Joined {
             end: End::Chained,
-            by_rules: guessed.unwrap_or(found.saturating_sub(1)),
+            by_rules: guessed.unwrap_or(by_copy).min(by_copy),
+            by_copy,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::cut::json;
 use crate::repair::{proftool, recorded};
 use crate::support::compile_text;
 
@@ -76,4 +77,60 @@ fn stacks_by_frame_pointers_begin_as_the_others_of_their_program_do() {
     let all = [programs, threads].map(|[not, whole]| (whole > 100, not * 100 <= whole));
     assert_eq!(all, [(true, true); 2], "{programs:?} {threads:?}");
     assert!(others > 50, "{others}");
+}
+
+/// A thread that runs code without unwinding rules, as a runtime compiles it, which keeps a frame pointer.
+const WITHOUT_RULES: &str = "\
+#include <pthread.h>
+#include <time.h>
+static volatile unsigned long sink;
+void bare(void (*called)(void));
+__asm__(\".text\\n.globl bare\\n.type bare,@function\\nbare: push %rbp\\nmov %rsp,%rbp\\ncall *%rdi\\npop %rbp\\nret\\n\"
+        \".size bare,.-bare\\n\");
+static void work(void) { for (int i = 0; i < 100000; i++) sink += i; }
+static void *thread(void *none) {
+    while (clock() < CLOCKS_PER_SEC / 2) bare(work);
+    return none;
+}
+int main(void) {
+    pthread_t id;
+    pthread_create(&id, 0, thread, 0);
+    pthread_join(id, 0);
+    return 0;
+}
+";
+
+/// The copy of the stack goes on behind such code, and so do rules: start_thread keeps no frame pointer, and
+/// its caller is found all the same.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn behind_code_without_rules_no_caller_is_skipped_where_there_are_rules() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = |name: &str| folder.join(format!("bare-thread-{name}-{}", std::process::id()));
+    let [program, data] = ["program", "data"].map(path);
+    let flags = ["-O1", "-fno-omit-frame-pointer", "-pthread"];
+    if compile_text("gcc", &flags, WITHOUT_RULES, &program).is_none() {
+        return;
+    }
+    let Some(data) = recorded("fp,4096", &program, data) else {
+        return;
+    };
+    let graph = json(&["graph", data.to_str().unwrap()]);
+    let function = |name: &str| {
+        let functions = graph["functions"].as_array().unwrap();
+        functions
+            .iter()
+            .position(|function| function["name"] == name)
+    };
+    let (from, to) = (
+        function("clone3").unwrap(),
+        function("start_thread").unwrap(),
+    );
+    let arcs = graph["arcs"].as_array().unwrap();
+    let arc = arcs
+        .iter()
+        .find(|arc| arc["from"] == from && arc["to"] == to);
+    let arc = arc.unwrap_or_else(|| panic!("{graph}"));
+    assert!(arc["samples"].as_u64().unwrap() > 100, "{arc}");
+    assert_eq!(arc["across_gaps"], 0, "{arc}");
 }

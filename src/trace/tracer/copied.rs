@@ -78,7 +78,7 @@ impl Tracer<'_, '_, '_> {
             if matches!(unwound.sample.weights, Weights::Nothing) {
                 continue;
             }
-            self.note(stack, 1, |stacks| match unwound.end {
+            self.note(stack, 1, |stacks| match unwound.joined.end {
                 End::Copied => Some(format!("{room} bytes")),
                 End::Unruled => {
                     let outermost = unwound.frames.last();

@@ -86,7 +86,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut frames = Vec::new();
         let joined = unwinder.join(&code, from.clone(), stack, &chain, &mut frames);
         assert!(frames.len() <= stack.bytes.len() / 4 + chain.len() + 512);
-        assert!(joined.by_rules <= frames.len());
+        assert!(joined.by_rules <= joined.by_copy && joined.by_copy <= frames.len());
         (frames, joined)
     };
     let first = walk(&mut unwinder);

@@ -4,6 +4,7 @@ use crate::base::{CodeAddress, Svma};
 use crate::scan;
 use crate::trace::{CallerBy, FrameId, ImageId};
 
+use super::super::frames::Frames;
 use super::super::function_exits::FunctionStart;
 use super::{Checks, Site, Verdict};
 
@@ -12,17 +13,18 @@ impl Checks<'_> {
     /// through code that has none.
     pub(super) fn is_led_by_pointer(&mut self, outer: FrameId, inner: FrameId) -> bool {
         let frame = self.trace.frames[inner];
+        let at = self.name_sources[frame.image].svma(frame.address.lookup());
+        let has_rules =
+            |frames: &mut Frames| at.is_some_and(|at| frames.has_rules(frame.image, at.0));
         match frame.caller_by {
             CallerBy::FramePointer => true,
+            CallerBy::Copy => !has_rules(&mut self.frames),
             // A handler of signals returns to what has no return address, and branches are recorded
             // without any.
             CallerBy::Rules => {
                 let has_called = matches!(self.trace.frames[outer].address, CodeAddress::Return(_));
-                let at = self.name_sources[frame.image].svma(frame.address.lookup());
                 let is_code = self.is_user_code(inner) && self.code.binary(frame.image).is_some();
-                has_called
-                    && is_code
-                    && at.is_some_and(|at| !self.frames.has_rules(frame.image, at.0))
+                has_called && is_code && at.is_some() && !has_rules(&mut self.frames)
             }
         }
     }
