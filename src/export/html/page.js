@@ -66,6 +66,7 @@ function showEvent(index) {
   if (!event.mostOf) {
     event.mostOf = new Map(event.flat.at_most.map(most => [most[0], most]));
     event.inferred = new Set(event.flat.inferred);
+    event.callsOf = event.flat.calls && new Map(event.flat.calls);
   }
   state.chosen = event.flat.functions.includes(state.chosen) && index ? state.chosen : event.flat.functions[0] ?? 0;
   const command = element('p', { className: 'command', 'data-command': 'report' });
