@@ -308,3 +308,52 @@ fn calls_in_a_page_are_those_of_the_command_line() {
         "{note}"
     );
 }
+
+#[test]
+fn the_way_back_leads_through_views_and_functions() {
+    let directory = support::directory("html_browser_back");
+    std::fs::write(directory.join("stacks.folded"), STACKS).unwrap();
+    let steps = "
+      const place = () => `${state.view} ${label(state.chosen)} ${document.activeElement.id}`;
+      const first = history.length;
+      const back = async () => {
+        if (history.length === first) throw new Error('there is no way back');
+        history.back();
+        await later(500);
+      };
+      const button = (where, name) => [...document.querySelectorAll(`${where} button`)].find(it => it.textContent === name);
+      button('#functions', 'lex').focus();
+      button('#functions', 'lex').click();
+      await later(400);
+      const places = [place()];
+      button('#callers', 'parse').click();
+      await later(400);
+      places.push(place());
+      await tab('flame');
+      await back();
+      places.push(place());
+      await set('search', 'lex', 'input');
+      await back();
+      places.push(place());
+      await back();
+      places.push(place());
+      return { places };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    let found: Vec<String> = serde_json::from_value(found["places"].clone()).unwrap();
+    // A hidden button cannot keep the focus: it goes to the tab.
+    assert_eq!(found[0], "callers lex tab-view-callers");
+    let views: Vec<&str> = found
+        .iter()
+        .map(|place| place.rsplit_once(' ').unwrap().0)
+        .collect();
+    let expected = [
+        "callers lex",
+        "callers parse",
+        "callers parse",
+        "callers lex",
+        "overview lex",
+    ];
+    assert_eq!(views, expected);
+}
