@@ -27,15 +27,6 @@ pub struct Distinct<I, T> {
 }
 
 impl<I: Id, T: Hash + Eq> Distinct<I, T> {
-    /// An empty table with room for this number of rows; an unused row takes one byte.
-    pub fn with_room(rows: usize) -> Self {
-        Distinct {
-            rows: Vec::with_capacity(rows).into(),
-            ids: HashTable::with_capacity(rows),
-            hasher: DefaultHashBuilder::default(),
-        }
-    }
-
     /// The id of this row, which is added when it is new.
     pub fn id_of(&mut self, row: T) -> I {
         let rows = &mut self.rows;

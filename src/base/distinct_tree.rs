@@ -49,6 +49,15 @@ pub struct DistinctTree<I, T> {
 }
 
 impl<I: Id, T: TreeRow<I>> DistinctTree<I, T> {
+    /// An empty tree with room for this number of rows; unused room takes little memory.
+    pub fn with_room(rows: usize) -> Self {
+        DistinctTree {
+            rows: Vec::with_capacity(rows).into(),
+            first: Vec::with_capacity(rows).into(),
+            ..DistinctTree::default()
+        }
+    }
+
     /// The id of this row, which is added when it is new. Its parent is in the tree.
     pub fn id_of(&mut self, row: T) -> I {
         if let Some(parent) = row.parent() {

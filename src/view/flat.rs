@@ -64,6 +64,13 @@ pub struct Row {
     pub called: Option<Called>,
 }
 
+impl Row {
+    /// The number of its calls as people read it, where it is known.
+    pub fn calls(&self) -> Option<String> {
+        self.called.as_ref().and_then(called_text)
+    }
+}
+
 /// The flat profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flat {
@@ -204,7 +211,7 @@ fn call_figures(row: &Row) -> [Cell; 6] {
         .total_divisor
         .filter(|_| row.known == Total::Measured);
     [
-        called_text(called).map_or(Cell::Nothing, Cell::Text),
+        row.calls().map_or(Cell::Nothing, Cell::Text),
         count(called.by_others),
         count(called.recursive),
         count(Some(u64::from(called.is_least)).filter(|_| is_known)),

@@ -383,17 +383,19 @@ fn a_picture_takes_the_width_of_its_window() {
             assert!((frame.width - written.width * scale).abs() < 0.01);
         }
         // Names end within their frames, and lines within the window.
-        let area = between(&picture, "<g id=\"frames\"", "\n</g>\n");
+        let area = between(&picture, "<g id=\"frames\"", "<g id=\"foot\"");
         let mut named = 0;
-        for line in area.lines().skip(1) {
-            let (_, text) = line.rsplit_once("<text").unwrap_or(("", ">"));
-            let text = text.split_once('>').unwrap().1.split('<').next().unwrap();
-            let room: f64 = between(line, " width=\"", "\"").parse().unwrap();
-            assert!(
-                text.is_empty() || text.chars().count() as f64 * 7.3 <= room,
-                "{line}"
-            );
-            named += usize::from(!text.is_empty());
+        for text in between(area, "<g class=\"names\">", "</g>")
+            .split("<text")
+            .skip(1)
+        {
+            let value = |key: &str| between(text, &format!(" {key}=\""), "\"").to_owned();
+            let (x, y): (f64, u64) = (value("x").parse().unwrap(), value("y").parse().unwrap());
+            let is_of = |frame: &&Frame| frame.y + 12 == y && (frame.x + 3.0 - x).abs() < 0.01;
+            let room = frames.iter().find(is_of).unwrap().width;
+            let name = between(text, ">", "<");
+            assert!(name.chars().count() as f64 * 7.3 <= room, "{text}");
+            named += usize::from(!name.is_empty());
         }
         assert!(named >= 4, "{named}");
         assert!(
@@ -412,4 +414,37 @@ fn a_picture_takes_the_width_of_its_window() {
             );
         }
     }
+}
+
+#[test]
+fn a_search_marks_frames_without_changing_each() {
+    let directory = directory("flame-graph-search");
+    let folded = directory.join("it.folded");
+    let stacks = "main;parse;lex 40\nmain;parse;eval 30\nmain;write;eval 30\n";
+    std::fs::write(&folded, stacks).unwrap();
+    let drawn = run(&["export", folded.to_str().unwrap(), "--to", "svg"]).stdout;
+    let steps = "<script>
+      var area = document.querySelector('#frames');
+      var input = document.querySelector('[type=search]');
+      var changes = new MutationObserver(function () {});
+      changes.observe(area, { subtree: true, childList: true, attributes: true });
+      var state = function (text) {
+        input.value = text;
+        input.dispatchEvent(new Event('input'));
+        var changed = changes.takeRecords().filter(function (it) { return it.target.closest('#frames > g:not(.names)'); });
+        var d = function (path) { return area.querySelector(path).getAttribute('d').split('M').length - 1; };
+        return [changed.length, d('.hits'), d('.veil'), area.querySelectorAll('.on-page').length].join(' ');
+      };
+      var found = [state('eval'), state('no such'), state('')].join('; ');
+      document.documentElement.setAttribute('data-found', found);
+    </script></svg>";
+    let drawn = String::from_utf8(drawn).unwrap();
+    let file = directory.join("it.svg");
+    std::fs::write(&file, drawn.replace("</svg>", steps)).unwrap();
+    let Some((picture, _)) = shown(&file, 1200) else {
+        return;
+    };
+    // Six frames are drawn, of which two are found: the veil has holes for these.
+    let found = between(&picture, "data-found=\"", "\"");
+    assert_eq!(found, "0 2 3 4; 0 0 1 6; 0 0 0 0");
 }

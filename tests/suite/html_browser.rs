@@ -1,5 +1,6 @@
 //! What a page does when somebody uses it: its scripts run in chromium, where that is installed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::html::proftool;
+use super::record::{Room, can_record};
+use super::record_calls;
 use super::support;
 use super::written::{CPU_CLOCK, Recording};
 
@@ -213,4 +216,144 @@ fn the_box_of_a_cycle_has_room_for_its_members() {
         return;
     };
     assert_eq!(found["title"], "cycle 1, 3 members");
+}
+
+/// The calls of a function, as `flat` writes them for people: by others and by itself.
+fn calls_in_text(row: &Value) -> String {
+    let (others, recursive) = (row["calls"].as_u64(), row["recursive_calls"].as_u64());
+    let mark = if row["calls_at_least"] == true {
+        "≥"
+    } else {
+        ""
+    };
+    match (others, recursive.unwrap_or(0)) {
+        (None, 0) => String::new(),
+        (others, 0) => format!("{mark}{}", others.unwrap_or(0)),
+        (others, recursive) => format!("{mark}{}+{recursive}", others.unwrap_or(0)),
+    }
+}
+
+#[test]
+fn calls_in_a_page_are_those_of_the_command_line() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let text = "#include <stdlib.h>\n\
+        __attribute__((noipa)) long fib(long n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n\
+        __attribute__((noipa)) long twice(long n) { return fib(n) + fib(n); }\n\
+        int main(void) { return twice(33) + (getenv(\"none\") != 0) + fib(25) == 0; }\n";
+    let Some(program) = record_calls::built(&room, text, &[], "prog") else {
+        return;
+    };
+    record_calls::counted(&room, &["-F", "4999"], &[program.to_str().unwrap()]);
+    let steps = "
+      await later(300);
+      const table = Object.fromEntries([...document.querySelectorAll('#functions [data-function]')].map(row => [row.dataset.function, row.querySelector('.calls').textContent]));
+      const legend = byId('table-note').textContent;
+      choose(functions.names.indexOf('fib'), 'callers');
+      await later(500);
+      const titles = [...document.querySelectorAll('#callers table:first-of-type th')].map(cell => cell.textContent);
+      const callers = Object.fromEntries([...document.querySelector('#callers table').rows].slice(1).map(row => [row.cells[3].textContent, row.cells[2].textContent]));
+      await tab('overview');
+      await set('time-first', 1, 'input');
+      await set('time-first', 1, 'change');
+      const inPart = byId('table-note').textContent;
+      byId('time-all').click();
+      await later(300);
+      await set('time-last', Math.floor(byId('time-last').max * 0.6), 'input');
+      await set('time-last', byId('time-last').value, 'change');
+      choose(functions.names.indexOf('main'), 'graph');
+      for (let i = 0; i < 20 && !document.querySelector('#view-graph table'); i++) await later(200);
+      const entry = document.querySelector('#view-graph').textContent;
+      return { table, legend, titles, callers, inPart, entry };";
+    let Some(found) = used(&room.0, "out.data", steps) else {
+        return;
+    };
+    let json = |args: &[&str]| -> Value {
+        let text = record_calls::answer(&room, &[args, &["--format", "json"]].concat()).stdout;
+        serde_json::from_slice(&text).unwrap()
+    };
+    let table: BTreeMap<String, String> = serde_json::from_value(found["table"].clone()).unwrap();
+    let flat = json(&["flat", "out.data", "--limit", "0"]);
+    let rows = flat["functions"].as_array().unwrap();
+    let mut known = 0;
+    for row in rows {
+        let shown = table[row["name"].as_str().unwrap()].replace(',', "");
+        assert_eq!(shown, calls_in_text(row), "{row}");
+        known += usize::from(!shown.is_empty());
+    }
+    assert!(known >= 2, "{found}");
+    assert_eq!(table["fib"], "3+23,054,328");
+    let has_least = rows.iter().any(|row| row["calls_at_least"] == true);
+    let says_so = |note: &Value| note.as_str().unwrap().contains("≥ at least");
+    assert_eq!(says_so(&found["legend"]), has_least);
+    let callers: BTreeMap<String, String> =
+        serde_json::from_value(found["callers"].clone()).unwrap();
+    let detail = json(&["detail", "fib", "out.data"]);
+    for row in detail["callers"].as_array().unwrap() {
+        let shown = callers[row["name"].as_str().unwrap()].replace(',', "");
+        assert_eq!(shown, row["calls"].to_string(), "{row}");
+    }
+    assert_eq!(found["titles"][2], "calls");
+    // main calls fib at the end only, and a part of time does not have the counted call either.
+    let entry = found["entry"].as_str().unwrap();
+    assert!(
+        entry.contains("→ twice") && !entry.contains("→ fib"),
+        "{entry}"
+    );
+    let note = found["inPart"].as_str().unwrap();
+    assert!(
+        note.contains("Numbers of calls are those of the whole recording"),
+        "{note}"
+    );
+}
+
+#[test]
+fn the_way_back_leads_through_views_and_functions() {
+    let directory = support::directory("html_browser_back");
+    std::fs::write(directory.join("stacks.folded"), STACKS).unwrap();
+    let steps = "
+      const place = () => `${state.view} ${label(state.chosen)} ${document.activeElement.id}`;
+      const first = history.length;
+      const back = async () => {
+        if (history.length === first) throw new Error('there is no way back');
+        history.back();
+        await later(500);
+      };
+      const button = (where, name) => [...document.querySelectorAll(`${where} button`)].find(it => it.textContent === name);
+      button('#functions', 'lex').focus();
+      button('#functions', 'lex').click();
+      await later(400);
+      const places = [place()];
+      button('#callers', 'parse').click();
+      await later(400);
+      places.push(place());
+      await tab('flame');
+      await back();
+      places.push(place());
+      await set('search', 'lex', 'input');
+      await back();
+      places.push(place());
+      await back();
+      places.push(place());
+      return { places };";
+    let Some(found) = used(&directory, "stacks.folded", steps) else {
+        return;
+    };
+    let found: Vec<String> = serde_json::from_value(found["places"].clone()).unwrap();
+    // A hidden button cannot keep the focus: it goes to the tab.
+    assert_eq!(found[0], "callers lex tab-view-callers");
+    let views: Vec<&str> = found
+        .iter()
+        .map(|place| place.rsplit_once(' ').unwrap().0)
+        .collect();
+    let expected = [
+        "callers lex",
+        "callers parse",
+        "callers parse",
+        "callers lex",
+        "overview lex",
+    ];
+    assert_eq!(views, expected);
 }

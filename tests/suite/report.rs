@@ -1,5 +1,7 @@
 //! The report as a page.
 
+use std::collections::HashMap;
+
 use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
 use proftool::base::{Caveat, CaveatKind, Caveats, Event, Sampling, WeightSum};
@@ -144,4 +146,60 @@ fn stacks_that_end_early_are_not_said_to_be_whole() {
         let says_so = text.contains("no stacks were truncated");
         assert_eq!(says_so, is_whole, "{text}");
     }
+}
+
+/// Rows of the kernel are not listed there, so they take no lines.
+#[test]
+fn a_report_on_threads_that_wait_fits_one_screen() {
+    let mut builder = Builder::default();
+    builder.about().command = Some("./app --size 12".into());
+    builder.about().duration = Some(2_500_000_000);
+    builder.caveats().add(CaveatKind::BrokenCopy, 1);
+    let event = builder.sampled_event(Event::named("context-switches"), Sampling::Census);
+    let [app, libc, kernel] = ["app", "libc.so.6", "[kernel]"].map(|name| {
+        builder.module(Module {
+            name: name.into(),
+            path: name.into(),
+        })
+    });
+    let mut functions = HashMap::new();
+    let mut path = |stack: &[(&'static str, _)]| {
+        stack.iter().fold(None, |caller, &(name, module)| {
+            let new = || builder.function(Function::named(name, module));
+            let function = *functions.entry((name, module)).or_insert_with(new);
+            Some(builder.path(caller, function, false))
+        })
+    };
+    let user = [("clone3", libc), ("start_thread", libc), ("work", app)];
+    let switch = [("schedule", kernel), ("__schedule", kernel)];
+    let system = [("entry", kernel), ("do_syscall", kernel)];
+    let waits: Vec<_> = [
+        ("nanosleep", libc),
+        ("futex", libc),
+        ("poll", libc),
+        ("spin", app),
+        ("read", libc),
+    ]
+    .iter()
+    .flat_map(|&wait| {
+        let inner = [("x64_sys_call", kernel), (wait.0, kernel)];
+        path(&[&user[..], &[wait], &system, &inner, &switch].concat())
+    })
+    .collect();
+    for thread in 0..7 {
+        let thread = builder.thread(Thread::new(11, 11 + thread, "app"));
+        for (&wait, weight) in waits.iter().zip([40, 30, 20, 10, 5]) {
+            builder.sample(event, thread, wait, None, WeightSum::equal(weight, weight));
+        }
+    }
+    let mut profile = builder.finish();
+    profile.quality = Some(Quality {
+        stacks: 735,
+        rooted: 730,
+        verified: 735,
+        ..Quality::default()
+    });
+    let text = shown(&profile, true, 80, &Words);
+    assert!(text.contains("callers in other modules"), "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
 }

@@ -9,13 +9,26 @@ use std::cmp::Reverse;
 use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, Collapse, NodeId};
 use crate::analysis::inclusive;
-use crate::base::{Distinct, IdVec};
+use crate::base::{DistinctTree, IdVec, TreeRow};
 use crate::profile::{FunctionId, Profile};
+
+/// A call, which a node or a stub stands for.
+#[derive(PartialEq, Eq, Hash)]
+struct Call {
+    parent: Option<NodeId>,
+    function: FunctionId,
+}
+
+impl TreeRow<NodeId> for Call {
+    fn parent(&self) -> Option<NodeId> {
+        self.parent
+    }
+}
 
 /// Nodes and stubs, found by their parent and function.
 #[derive(Default)]
 pub(super) struct Growth {
-    known: Distinct<NodeId, (Option<NodeId>, FunctionId)>,
+    known: DistinctTree<NodeId, Call>,
     /// Where a stub leads.
     stubs: IdVec<NodeId, Option<NodeId>>,
     inlined: IdVec<NodeId, bool>,
@@ -25,7 +38,7 @@ impl Growth {
     /// An empty tree with room for this number of nodes and stubs; unused room takes little memory.
     pub fn with_room(steps: usize) -> Growth {
         Growth {
-            known: Distinct::with_room(steps),
+            known: DistinctTree::with_room(steps),
             stubs: Vec::with_capacity(steps).into(),
             inlined: Vec::with_capacity(steps).into(),
         }
@@ -39,7 +52,7 @@ impl Growth {
         function: FunctionId,
         inlined: bool,
     ) -> (NodeId, bool) {
-        let id = self.known.id_of((parent, function));
+        let id = self.known.id_of(Call { parent, function });
         let new = id.index() == self.stubs.len();
         if new {
             self.stubs.push(None);
@@ -67,12 +80,12 @@ impl Growth {
 
     /// The node above.
     pub fn parent(&self, step: NodeId) -> Option<NodeId> {
-        self.known.rows()[step].0
+        self.known.rows()[step].parent
     }
 
     /// The function of a node or stub.
     pub fn function(&self, step: NodeId) -> FunctionId {
-        self.known.rows()[step].1
+        self.known.rows()[step].function
     }
 
     /// The number of nodes and stubs so far.
@@ -84,8 +97,8 @@ impl Growth {
     pub fn finish(self) -> IdVec<NodeId, NodeRow> {
         let steps = self.known.into_rows();
         let marks = self.stubs.iter().zip(&self.inlined);
-        let row = |(&(parent, function), (&stub, &inlined))| {
-            NodeRow::new(function, parent, stub, inlined)
+        let row = |(call, (&stub, &inlined)): (&Call, _)| {
+            NodeRow::new(call.function, call.parent, stub, inlined)
         };
         let rows: Vec<NodeRow> = steps.iter().zip(marks).map(row).collect();
         rows.into()
@@ -94,7 +107,7 @@ impl Growth {
 
 /// The tree, its nodes in order of appearance.
 pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -> CallTree {
-    let mut places = appearance(&mut nodes, profile);
+    let places = appearance(&mut nodes, profile);
     for column in nodes.columns() {
         *column = std::mem::take(column).moved(&places);
     }
@@ -103,14 +116,13 @@ pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -
         row.parent = row.parent.map(|parent| places[parent]);
         row.link = row.stub().map(|target| places[target]);
     }
-    // Each swap brings a node to its place.
-    for id in rows.ids() {
-        while places[id] != id {
-            let place = places[id];
-            (rows[id], rows[place]) = (rows[place], rows[id]);
-            (places[id], places[place]) = (places[place], place);
-        }
-    }
+    // One field after the other: a second table of rows would take more than all that is gone by now.
+    settle(rows, &places, |row| &mut row.function);
+    settle(rows, &places, |row| &mut row.parent);
+    settle(rows, &places, |row| &mut row.link);
+    settle(rows, &places, NodeRow::marks_mut);
+    settle(rows, &places, |row| &mut row.weight);
+    drop(places);
     for id in rows.ids() {
         let above = rows[id].parent.map_or(0, |parent| rows[parent].level());
         rows[id].set_level(above.saturating_add(1));
@@ -126,6 +138,23 @@ pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -
         }
     }
     CallTree { collapse, nodes }
+}
+
+/// Moves a field of each row to the row's place. Places of a chain of calls follow each other, so both ends
+/// of the move are close to those of the move before; swaps of whole rows would jump with each row.
+fn settle<T: Copy>(
+    rows: &mut IdVec<NodeId, NodeRow>,
+    places: &IdVec<NodeId, NodeId>,
+    field: impl Fn(&mut NodeRow) -> &mut T,
+) {
+    let moved: Vec<T> = rows.iter_mut().map(|row| *field(row)).collect();
+    let mut moved = IdVec::<NodeId, T>::from(moved);
+    for (&place, row) in places.iter().zip(rows.iter_mut()) {
+        moved[place] = *field(row);
+    }
+    for (&value, row) in moved.iter().zip(rows.iter_mut()) {
+        *field(row) = value;
+    }
 }
 
 /// The place of each node in the order of appearance. Leaves the links of nodes without meaning.

@@ -44,6 +44,11 @@ impl NodeRow {
         }
     }
 
+    /// All marks and the level.
+    pub fn marks_mut(&mut self) -> &mut u32 {
+        &mut self.marks
+    }
+
     pub fn is_stub(&self) -> bool {
         self.marks & STUB != 0
     }

@@ -72,6 +72,8 @@ pub fn write(
             let (profile, cycles) = (&profile, &computed.graph.cycles);
             move |tree: CallTree, numbers: IdVec<NodeId, u32>, functions: &[AskedFunction]| {
                 let event = (*event)?;
+                // Nothing ends in a node at a time then.
+                profile.times.as_ref()?;
                 // The tree is gone before anything is summed up: both are large.
                 let ends = &ends(profile, tree, numbers);
                 let rows = query.times(profile, event)?;

@@ -3,7 +3,7 @@
 /** For each function its pairs as caller and as callee. */
 async function pairsOf(event) {
   const columns = await unpack(event.pairs), count = columns.number();
-  const pairs = { caller: columns.column(count, Uint32Array), callee: columns.column(count, Uint32Array), weight: columns.column(count), marks: columns.column(count, Uint8Array), into: new Map(), from: new Map() };
+  const pairs = { caller: columns.column(count, Uint32Array), callee: columns.column(count, Uint32Array), weight: columns.column(count), marks: columns.column(count, Uint8Array), calls: event.callsOf && columns.column(count), into: new Map(), from: new Map() };
   const add = (map, id, place) => { const list = map.get(id); if (list) list.push(place); else map.set(id, [place]); };
   for (let i = 0; i < count; i++) { add(pairs.from, pairs.caller[i], i); add(pairs.into, pairs.callee[i], i); }
   return pairs;
@@ -15,15 +15,17 @@ function neighbourTable(event, pairs, places, end, recursion, whole, calls) {
   const weightOf = place => (inPart ? inPart.get(place).contributed : pairs.weight[place]);
   const seen = inPart ? places.filter(place => inPart.get(place).weight > 0) : [...places];
   const order = seen.sort((a, b) => weightOf(b) - weightOf(a) || (rank(end[a]) < rank(end[b]) ? -1 : 1));
+  const isCounted = pairs.calls && places.some(place => pairs.calls[place]);
+  const callsOf = place => { const code = pairs.calls[place]; return code && (code % 2 ? '' : '≥') + grouped(Math.floor((code - 1) / 2)); };
   const row = place => {
     const marks = pairs.marks[place];
     const notes = [marks & recursion ? '* recursion' : '', marks & 4 ? 'inferred' : '', marks & 8 ? 'inlined' : ''].filter(Boolean).join(', ');
-    return [percent(weightOf(place), whole), weight(weightOf(place), event), functionButton(end[place]), notes];
+    return [percent(weightOf(place), whole), weight(weightOf(place), event), ...(isCounted ? [callsOf(place) || ''] : []), functionButton(end[place]), notes];
   };
   if (!order.length) return element('p', { className: 'quiet', textContent: 'none' });
-  const titles = [{ number: '% of total' }, { number: 'weight' }, 'function', 'marks'];
+  const titles = [{ number: '% of total' }, { number: 'weight' }, ...(isCounted ? [{ number: 'calls' }] : []), 'function', 'marks'];
   return longTable(order, place => place < 60, shown => {
-    const rows = shown.map(row), columns = rows.some(cells => cells[3]) ? 4 : 3;
+    const rows = shown.map(row), columns = titles.length - (rows.some(cells => cells.at(-1)) ? 0 : 1);
     return table(titles.slice(0, columns), rows.map(cells => cells.slice(0, columns)));
   });
 }
@@ -55,5 +57,5 @@ async function showCallers() {
     element('div', { className: 'two' },
       element('div', {}, element('h2', { textContent: 'Distribution to callers' }), neighbourTable(event, pairs, pairs.into.get(id) ?? [], pairs.caller, 1, total, calls)),
       element('div', {}, element('h2', { textContent: 'Contributions from descendants' }), neighbourTable(event, pairs, pairs.from.get(id) ?? [], pairs.callee, 2, total, calls))),
-    element('p', { className: 'quiet', textContent: 'A function is not its own descendant: its self time in recursive calls counts only in its own line. * marks recursion, where the lines can add up to more than 100\u00a0%.' }));
+    element('p', { className: 'quiet', textContent: 'A function is not its own descendant: its self time in recursive calls counts only in its own line. * marks recursion, where the lines can add up to more than 100\u00a0%.' + (calls && pairs.calls ? ' Numbers of calls are those of the whole recording.' : '') }));
 }

@@ -58,14 +58,14 @@ async function callPart(event, part) {
 /** The functions of a cycle. */
 const membersOf = (listing, number) => listing.cycles[number].members.map(line => (listing.who[line] - 2) / 2);
 
-/** Whether all members of a cycle still reach each other by calls that were seen in a part of time, or counted. */
+/** Whether all members of a cycle still reach each other by calls that were seen in a part of time. */
 function isStillCycle(listing, number, calls) {
   const members = membersOf(listing, number), inside = new Set(members);
   const from = new Map(members.map(id => [id, []])), into = new Map(members.map(id => [id, []]));
   for (const id of members) {
     for (const line of linesOf(listing, listing.index.get(2 * id), 3)) {
       const other = (listing.who[line] - 2) / 2;
-      if (!inside.has(other) || !calls.of(id, other).weight && !isCounted(listing, line)) continue;
+      if (!inside.has(other) || !calls.of(id, other).weight) continue;
       from.get(id).push(other);
       into.get(other).push(id);
     }
@@ -77,9 +77,6 @@ function isStillCycle(listing, number, calls) {
   };
   return reached(from) && reached(into);
 }
-
-/** Whether calls were counted on this line, whenever that was. */
-const isCounted = (listing, line) => listing.called[line] > 0;
 
 /** The figures of a line of an entry in a part of time; null where the line has nothing then. */
 function lineInPart(listing, line, code, part, calls) {
@@ -99,8 +96,8 @@ function lineInPart(listing, line, code, part, calls) {
   const cycle = other < 0 || code % 2 ? undefined : listing.cycleOf.get(code);
   const isWithin = 2 * other === code || cycle !== undefined && cycle === listing.cycleOf.get(2 * other);
   if (isWithin) Object.assign(sum, { self: -1, isSelf: 2 * other === code });
-  if (!sum.total && !isCounted(listing, line)) return null;
-  return sum;
+  // Numbers of calls are not known for a part: where there is no sample, nothing is known of a call.
+  return sum.total ? sum : null;
 }
 
 /** The lines of an entry in a part of time with their figures, in the order of the listing. */

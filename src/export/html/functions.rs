@@ -207,6 +207,8 @@ pub(super) struct FlatRows {
     at_most: Vec<(usize, u64, bool)>,
     /// Rows that are restored from the code in most samples.
     inferred: Vec<usize>,
+    /// Row and number of calls; none where no calls were counted.
+    calls: Option<Vec<(usize, String)>>,
     /// The rows in order of names, by which ties are broken.
     by_name: Vec<usize>,
     /// The number of functions that the page leaves out, and the largest total among them.
@@ -228,6 +230,8 @@ impl FlatRows {
             Some((place, most.weight, most.unknown.is_none()))
         };
         let is_inferred = |row: &Row| label::is_inferred(row.inferred, row.total);
+        let is_counted = rows.iter().any(|row| row.called.is_some());
+        let calls = |(place, row): (usize, &&Row)| Some((place, row.calls()?));
         let place = |row: &&Row| functions.place(row.function);
         FlatRows {
             functions: rows.iter().map(place).collect(),
@@ -238,6 +242,7 @@ impl FlatRows {
                 .filter(|(_, row)| is_inferred(row))
                 .map(|(place, _)| place)
                 .collect(),
+            calls: is_counted.then(|| rows.iter().enumerate().filter_map(calls).collect()),
             by_name,
             left_out: others.len(),
             left_out_most: others.iter().map(|row| row.total).max().unwrap_or(0),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::analysis::detail::pairs::Pair;
 use crate::analysis::graph::Entry;
 use crate::callgraph::Origin;
-use crate::profile::FunctionId;
+use crate::profile::{Counts, FunctionId};
 use crate::view::graph::{GraphView, Line, Relation, Who};
 
 use super::packed::{Columns, maybe};
@@ -108,8 +108,13 @@ impl Texts {
 
 /// Packs what callees contribute to callers: the number of pairs, callers, callees, weights, marks (1
 /// the caller is called by the callee again, 2 the callee calls the caller again, 4 restored from
-/// the code, 8 inlined).
-pub(super) fn pairs(pairs: &[Pair], place: &dyn Fn(FunctionId) -> u64) -> io::Result<String> {
+/// the code, 8 inlined), and where calls were counted, the number of calls: 0 where it is not known, or twice the
+/// number and 1, and 1 more where there may have been more calls.
+pub(super) fn pairs(
+    pairs: &[Pair],
+    counts: Option<&Counts>,
+    place: &dyn Fn(FunctionId) -> u64,
+) -> io::Result<String> {
     let mut columns = Columns::new();
     columns.number(pairs.len() as u64)?;
     columns.column(pairs.iter().map(|pair| place(pair.caller)))?;
@@ -121,5 +126,11 @@ pub(super) fn pairs(pairs: &[Pair], place: &dyn Fn(FunctionId) -> u64) -> io::Re
             | u64::from(pair.inferred) << 2
             | u64::from(pair.inlined) << 3
     }))?;
+    if let Some(counts) = counts {
+        columns.column(pairs.iter().map(|pair| {
+            let counted = counts.between(Some(pair.caller), pair.callee);
+            counted.map_or(0, |row| row.calls * 2 + 1 + u64::from(row.is_least))
+        }))?;
+    }
     columns.finish()
 }

@@ -348,7 +348,8 @@ fn event_data<'a>(
     let flat = FlatRows::of(&event.subject, event.flat, functions);
     // Callers and callees of few functions would be no call graph.
     let is_whole = flat.left_out_most().is_none();
-    let pairs = is_whole.then(|| graph::pairs(event.pairs, &place));
+    let counts = event.subject.profile.counts.as_ref();
+    let pairs = is_whole.then(|| graph::pairs(event.pairs, counts, &place));
     let graph = is_whole.then(|| Listing::of(event.graph, &place));
     let data = EventData {
         name: printable(&kind.name),

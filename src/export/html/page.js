@@ -43,6 +43,7 @@ function refresh() {
   if (isBare) return;
   noteTime();
   noteSearch();
+  remember();
   Promise.resolve(views[state.view]?.()).catch(fail);
 }
 
@@ -51,13 +52,38 @@ function fail(error) {
   byId('failure').textContent = String(error.message ?? error);
 }
 
+const aboutFunction = view => ['callers', 'graph', 'source'].includes(view);
+let isGoingBack = false;
+
+/** Keeps where the reader is, so that the browser's way back leads through events, views and functions. */
+function remember() {
+  const { event, view, chosen } = state, before = history.state;
+  if (!view || isGoingBack) return;
+  const isSame = before?.event === event && before.view === view && (before.chosen === chosen || !aboutFunction(view));
+  try {
+    history[before && !isSame ? 'pushState' : 'replaceState']({ event, view, chosen }, '');
+  } catch { /* Some browsers refuse where there are too many steps, and inside of other pages. */ }
+}
+
+function goBack({ state: before }) {
+  if (!page.events[before?.event] || !views[before.view]) return;
+  isGoingBack = true;
+  byId('event').value = before.event;
+  if (before.event !== state.event) showEvent(before.event);
+  choose(before.chosen, before.view);
+  isGoingBack = false;
+}
+
 /** Chooses a function, and shows it in a view. */
 function choose(id, view, isQuiet) {
   state.chosen = id;
   for (const heading of document.querySelectorAll('.of-function')) heading.textContent = label(id) ?? '';
   markChosen();
-  if (view) showTab(view);
-  else if (!isQuiet && ['callers', 'graph', 'source'].includes(state.view)) refresh();
+  if (view) {
+    showTab(view);
+    // What had the focus may be hidden now; from the tab the next stop is in the view.
+    byId(`tab-view-${view}`).focus({ preventScroll: true });
+  } else if (!isQuiet && aboutFunction(state.view)) refresh();
 }
 
 function showEvent(index) {
@@ -66,6 +92,7 @@ function showEvent(index) {
   if (!event.mostOf) {
     event.mostOf = new Map(event.flat.at_most.map(most => [most[0], most]));
     event.inferred = new Set(event.flat.inferred);
+    event.callsOf = event.flat.calls && new Map(event.flat.calls);
   }
   state.chosen = event.flat.functions.includes(state.chosen) && index ? state.chosen : event.flat.functions[0] ?? 0;
   const command = element('p', { className: 'command', 'data-command': 'report' });
@@ -134,6 +161,7 @@ function start() {
   startKeys();
   showEvent(0);
   showTab('overview');
+  addEventListener('popstate', goBack);
 }
 
 start();

@@ -23,7 +23,8 @@ function tableHead(event) {
   };
   return element('div', { role: 'row', className: 'row head' },
     column('self', 'self %', 'number'), column('total', 'total %', 'number'), column(null, 'at most %', 'number most'),
-    column(null, `self, ${unit}`, 'number'), column(null, `total, ${unit}`, 'number'), column('name', 'function', 'name'), column(null, 'module', 'module'));
+    column(null, `self, ${unit}`, 'number'), column(null, `total, ${unit}`, 'number'), ...(event.callsOf ? [column(null, 'calls', 'number calls')] : []),
+    column('name', 'function', 'name'), column(null, 'module', 'module'));
 }
 
 function makeRow(event, place, self, total, whole, most) {
@@ -35,7 +36,7 @@ function makeRow(event, place, self, total, whole, most) {
   share.style.setProperty('--share', `${100 * self / Math.max(whole, 1)}%`);
   const row = element('div', { role: 'row', className: 'row' },
     share, cell('number', percent(total, whole)), cell('number most', bound),
-    cell('number', grouped(self)), cell('number', grouped(total)),
+    cell('number', grouped(self)), cell('number', grouped(total)), ...(event.callsOf ? [cell('number calls', event.callsOf.get(place) ?? '')] : []),
     element('div', { role: 'cell', className: 'name' }, element('button', { type: 'button', className: 'link', textContent: mark + brief(id), title: label(id), tabIndex: -1 })),
     cell('module', moduleOf(id)));
   row.dataset.function = functions.names[id];
@@ -72,6 +73,7 @@ function drawTable() {
   functionTable.drawn = drawn;
   if (functionTable.event !== event || functionTable.key !== key) Object.assign(functionTable, { event, key, rows: new Map() });
   grid.classList.toggle('exact', !event.flat.at_most.length || !!numbers.key);
+  grid.classList.toggle('counted', !!event.callsOf);
   const wanted = matcher();
   const order = rowOrder(event, numbers).filter(place => !wanted || wanted(event.flat.functions[place]));
   const shown = order.slice(0, ROWS);
@@ -109,7 +111,7 @@ function drawTable() {
   fill(0);
   markChosen();
   const all = event.flat.functions.length;
-  byId('table-note').textContent = `${grouped(order.length)} of ${numberOf(all, 'function')}` + (shown.length < order.length ? `; the first ${grouped(ROWS)} are shown` : '') + leftOut(event);
+  byId('table-note').textContent = `${grouped(order.length)} of ${numberOf(all, 'function')}` + (shown.length < order.length ? `; the first ${grouped(ROWS)} are shown` : '') + leftOut(event) + aboutCalls(event, numbers.key);
   showCommand('flat', commandOf(event, `flat-${functionTable.sort}`, numbers.key ? numbers : null));
 }
 
@@ -118,6 +120,13 @@ function leftOut(event) {
   const { left_out: count, left_out_most: most } = event.flat, names = functions.shortened.length;
   return (count ? `. ${grouped(count)} more are left out of this page, which would be too large; each has a total of ${weight(most, event)} or less` : '')
     + (names ? `. ${grouped(names)} long names are shortened, as this page would be too large with them, and end with a number` : '');
+}
+
+/** Says what numbers of calls are. */
+function aboutCalls(event, isPart) {
+  if (!event.callsOf) return '';
+  const isLeast = [...event.callsOf.values()].some(calls => calls.startsWith('≥'));
+  return (isPart ? '. Numbers of calls are those of the whole recording' : '') + (isLeast ? '. ≥ at least: not all calls of the function can be counted' : '');
 }
 
 function markChosen() {

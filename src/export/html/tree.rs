@@ -93,8 +93,9 @@ pub(super) fn kept(
     let mut least = least;
     if tree.nodes.len() > most {
         let mut standings: Vec<u64> = tree.nodes.iter().map(|node| node.standing()).collect();
-        standings.sort_unstable();
-        least = least.max(Some(standings[standings.len() - most - 1]));
+        let heaviest_left_out = standings.len() - most - 1;
+        let (_, &mut standing, _) = standings.select_nth_unstable(heaviest_left_out);
+        least = least.max(Some(standing));
     }
     let least = least?;
     let kept: Vec<bool> = tree

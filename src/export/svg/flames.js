@@ -35,6 +35,7 @@
     var frame = {
       g: g, rect: rect, stub: stub, title: title, name: nameOf(title),
       shown: g.getAttribute("data-n") || nameOf(title), text: g.querySelector("text"),
+      isShown: true, isAround: false, isHit: false,
     };
     if (rect) {
       frame.x = Number(rect.getAttribute("x"));
@@ -48,14 +49,34 @@
       frame.w = p[2] - p[0];
       frame.h = p[5] - p[1];
     }
+    // Where it is drawn now.
+    frame.left = frame.x;
+    frame.wide = frame.w;
     return frame;
   }
 
-  var frames = Array.prototype.map.call(area.children, frameOf);
-  // The room for the frames, which are laid out in WIDTH.
-  var plot = WIDTH;
+  function drawn(name, kind, parent) {
+    var it = document.createElementNS(SVG, name);
+    it.setAttribute("class", kind);
+    return parent.appendChild(it);
+  }
+
   var zoomed = null;
   var chosen = null;
+  var isSearched = false;
+  var frames = Array.prototype.map.call(area.children, frameOf);
+  // A search changes these instead of each frame, which takes a tenth of the time. The names are above them
+  // and stay as they are.
+  var veil = drawn("path", "veil", area);
+  var hits = drawn("path", "hits", area);
+  var names = drawn("g", "names", area);
+  var ring = drawn("path", "ring", area);
+  frames.forEach(function (frame) {
+    if (frame.text) names.appendChild(frame.text);
+    dress(frame);
+  });
+  // The room for the frames, which are laid out in WIDTH.
+  var plot = WIDTH;
 
   // Characters above the Latin, Greek and Cyrillic ones may be twice as wide.
   function columnsOf(text) {
@@ -138,15 +159,51 @@
     var text = shortened(frame.shown, Math.floor((w - 2 * PADDING) / CHAR));
     if (!frame.text && !text) return;
     if (!frame.text) {
-      frame.text = document.createElementNS(SVG, "text");
+      frame.text = drawn("text", "", names);
       frame.text.setAttribute("y", frame.y + frame.h - 4);
-      if (frame.stub) frame.text.setAttribute("class", "on-stub");
-      frame.g.appendChild(frame.text);
+      dress(frame);
     }
     if (frame.text.textContent !== text) frame.text.textContent = text;
   }
 
+  // Gives a name the colours that can be read on its frame.
+  function dress(frame) {
+    if (!frame.text) return;
+    var isOnLines = frame.rect && /^(i|mark)/.test(frame.rect.getAttribute("class"));
+    var isOnPage = frame.isAround || (isSearched && frame.rect && !frame.isHit);
+    var kinds = [frame.stub && "on-stub", isOnLines && "on-lines", isOnPage && "on-page"];
+    frame.text.setAttribute("class", kinds.filter(Boolean).join(" "));
+  }
+
+  function show(frame, isShown) {
+    if (frame.isShown === isShown) return;
+    frame.isShown = isShown;
+    frame.g.style.display = isShown ? "" : "none";
+    if (frame.text) frame.text.style.display = isShown ? "" : "none";
+  }
+
+  // The edges of frames that are shown.
+  function edges(of) {
+    var places = of.filter(function (frame) { return frame.isShown; }).map(function (frame) {
+      var x = frame.left.toFixed(2), w = frame.wide.toFixed(2);
+      return "M" + x + " " + frame.y + "h" + w + "v" + frame.h + "h-" + w + "z";
+    });
+    return places.join("");
+  }
+
+  // Marks what was found, and the chosen frame, where they are drawn now.
+  function mark() {
+    var found = edges(frames.filter(function (frame) { return frame.isHit; }));
+    hits.setAttribute("d", found);
+    var all = "M" + LEFT + " " + TOP + "h" + plot + "v" + HEIGHT + "h-" + plot + "z";
+    veil.setAttribute("d", isSearched ? all + found : "");
+    ring.setAttribute("d", chosen ? edges([chosen]) : "");
+  }
+
   function place(frame, x, w) {
+    if (frame.left === x && frame.wide === w) return;
+    frame.left = x;
+    frame.wide = w;
     if (frame.rect) {
       frame.rect.setAttribute("x", x);
       frame.rect.setAttribute("width", w);
@@ -168,12 +225,16 @@
       var outward = to && (UP ? frame.y > to.y : frame.y < to.y);
       var below = outward && frame.rect && frame.x <= to.x + to.w / 2 && frame.x + frame.w >= to.x + to.w / 2;
       var inside = !to || (!outward && middle >= to.x && middle <= to.x + to.w);
-      frame.isShown = Boolean(below || inside);
-      frame.g.style.display = frame.isShown ? "" : "none";
-      frame.g.classList.toggle("around", Boolean(below));
+      show(frame, Boolean(below || inside));
+      if (Boolean(below) !== frame.isAround) {
+        frame.isAround = Boolean(below);
+        frame.g.classList.toggle("around", frame.isAround);
+        dress(frame);
+      }
       if (below) place(frame, LEFT, plot);
       else if (inside) place(frame, LEFT + (frame.x - x0) * scale, frame.w * scale);
     });
+    mark();
     reset.style.display = to ? "" : "none";
   }
 
@@ -187,13 +248,14 @@
         test = function (name) { return name.toLowerCase().indexOf(text.toLowerCase()) >= 0; };
       }
     }
+    isSearched = Boolean(test);
     var spans = [];
     frames.forEach(function (frame) {
-      var hit = test && frame.rect && test(frame.name);
-      frame.g.classList.toggle("hit", Boolean(hit));
-      if (hit) spans.push([frame.x, frame.x + frame.w]);
+      frame.isHit = Boolean(test && frame.rect && test(frame.name));
+      if (frame.isHit) spans.push([frame.x, frame.x + frame.w]);
+      dress(frame);
     });
-    area.classList.toggle("searched", Boolean(test));
+    mark();
     // Frames on each other are the same samples, which count once.
     spans.sort(function (a, b) { return a[0] - b[0]; });
     var sum = 0;
@@ -215,9 +277,8 @@
   }
 
   function choose(frame) {
-    if (chosen) chosen.g.classList.remove("chosen");
     chosen = frame;
-    chosen.g.classList.add("chosen");
+    ring.setAttribute("d", edges([chosen]));
     tell(chosen);
   }
 
@@ -362,7 +423,10 @@
       event.preventDefault();
       var first = frames.find(function (frame) { return frame.isShown; });
       var next = chosen && chosen.isShown ? neighbour(chosen, event.key) : zoomed || first;
-      if (next) choose(next);
+      if (next) {
+        choose(next);
+        next.g.scrollIntoView({ block: "nearest", inline: "nearest" });
+      }
     } else if (event.key === "Enter" && chosen && chosen.rect) {
       zoom(chosen === zoomed ? null : chosen);
     }

@@ -71,28 +71,32 @@ impl Report {
         } else {
             ", outside of the kernel"
         };
-        if !self.by_total.rows.is_empty() {
+        let is_shown = |function| {
+            let module = subject.profile.functions[function].module;
+            outside.is_empty() || !subject.profile.modules[module].is_kernel()
+        };
+        let by_total = self.by_total.rows.iter();
+        let shown: Vec<bool> = by_total.map(|row| is_shown(row.function)).collect();
+        if shown.contains(&true) {
             blocks.push(Block::Heading(format!(
                 "Hottest functions by total {what}{estimated}{outside}"
             )));
         }
         blocks.extend(basis::line(self.known()));
-        if !self.by_total.rows.is_empty() {
+        if shown.contains(&true) {
             let mut table = self.total_table(subject);
-            if !outside.is_empty() {
-                let rows = self.by_total.rows.iter();
-                let mut is_kernel = rows.map(|row| {
-                    let module = subject.profile.functions[row.function].module;
-                    subject.profile.modules[module].is_kernel()
-                });
-                table.rows.retain(|_| is_kernel.next() != Some(true));
-            }
+            let mut is_shown = shown.iter();
+            table.rows.retain(|_| is_shown.next() == Some(&true));
             table.rows.truncate(rows);
             let by_self = self.self_table(subject);
             let ranges = range::cells(&table).chain(range::cells(&by_self));
             let legend = range::legend(subject.profile.rows, ranges);
             blocks.push(Block::Table(table));
-            blocks.extend(self.folded_legend(rows));
+            let folded = self.folded.iter().zip(&shown);
+            let mut folded = folded.filter(|it| *it.1).take(rows);
+            if folded.any(|(names, _)| !names.is_empty()) {
+                blocks.push(folded_legend());
+            }
             blocks.extend(legend);
         }
         blocks
@@ -139,9 +143,7 @@ impl Report {
                 caller.map_or(Cell::Nothing, Cell::Text),
             ]);
         }
-        let heading = format!(
-            "Innermost user-space functions by {what}, with their caller in another module"
-        );
+        let heading = format!("Innermost user-space functions by {what}, callers in other modules");
         let mut blocks = vec![Block::Heading(heading), Block::Table(table)];
         let more = self.waits.len() - shown;
         if more > 0 {
@@ -193,18 +195,6 @@ impl Report {
             left_out.push("total_percent");
         }
         range::if_filled(table.without(&left_out))
-    }
-
-    /// What is behind the numbers of folded functions, where there are any.
-    fn folded_legend(&self, rows: usize) -> Option<Block> {
-        let is_folded = self.folded.iter().take(rows).any(|names| !names.is_empty());
-        is_folded.then(|| {
-            Block::Line(
-                "(+NAME), (+N): more functions on exactly the same samples; they have no self time and do \
-                 not recurse."
-                    .into(),
-            )
-        })
     }
 
     fn total_table(&self, subject: &Subject) -> Table {
@@ -369,6 +359,14 @@ pub(super) fn what_is_counted(event: &Event) -> &str {
             other => other,
         },
     }
+}
+
+/// What is behind the numbers of folded functions.
+fn folded_legend() -> Block {
+    Block::Line(
+        "(+NAME), (+N): more functions on exactly the same samples; they have no self time and do not recurse."
+            .into(),
+    )
 }
 
 /// A line on the other events of the recording.

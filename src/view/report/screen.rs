@@ -80,7 +80,11 @@ impl Report {
         if all <= most {
             rows = all;
         }
-        let mut left = room.saturating_sub(AROUND + rows);
+        let first = |rows| match self.waits.is_empty() {
+            true => self.by_self(subject, what, rows),
+            false => self.waits_blocks(subject, what, rows),
+        };
+        let mut left = room.saturating_sub(1 + height(&first(rows)));
         let [shortest, longest] = HOT_LINES;
         let hot = self.hot.as_ref().map(|hot| {
             let legend = usize::from(hot.at_most.is_some());
@@ -99,7 +103,11 @@ impl Report {
             left = left.saturating_sub(height(blocks));
         }
         let mut totals = self.totals(subject, what, usize::MAX);
-        let around = height(&totals).saturating_sub(self.by_total.rows.len());
+        let all = totals.iter().map(|block| match block {
+            Block::Table(table) => table.rows.len(),
+            _ => 0,
+        });
+        let around = height(&totals).saturating_sub(all.sum());
         if hot.is_none() || left >= around + TOTAL_ROWS {
             let rows = left.saturating_sub(around).max(TOTAL_ROWS);
             totals = self.totals(subject, what, rows);
@@ -113,11 +121,7 @@ impl Report {
             rows += left.saturating_sub(legend.sum());
         }
         let mut blocks = vec![Block::Space];
-        blocks.extend(if self.waits.is_empty() {
-            self.by_self(subject, what, rows)
-        } else {
-            self.waits_blocks(subject, what, rows)
-        });
+        blocks.extend(first(rows));
         if let Some((hot, legend)) = hot {
             blocks.extend(hot);
             blocks.extend(legend.filter(|_| totals.is_empty()));
