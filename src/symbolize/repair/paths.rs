@@ -268,7 +268,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         ..
     } = &mut making.checked;
     let is_led_by_pointer = |path: &AddressPath| {
-        let is_pointer = trace.frames[path.frame].caller_by == CallerBy::FramePointer;
+        let is_pointer = trace.frames[path.frame].caller_by != CallerBy::Rules;
         is_pointer && path.caller.is_some() && checks.is_user_code(path.frame)
     };
     quality.by_frame_pointers = trace.paths.iter().any(is_led_by_pointer);
