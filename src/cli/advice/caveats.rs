@@ -60,8 +60,8 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             sample(&format!("-g dwarf,{}", CopySize::MAX))
         ),
         Kind::OtherStack => format!(
-            "build the C code of the Go program with frame pointers, which lead from stack to stack \
-             (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\"), and record by them: {}",
+            "record by frame pointers, which lead from stack to stack: {}; if the Go program has C code, \
+             build that with frame pointers, too (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\")",
             sample("-g fp")
         ),
         Kind::SignalStack => format!(
@@ -232,6 +232,17 @@ mod tests {
             "{of_pointers}"
         );
         assert_eq!(advice(CaveatKind::BrokenCopy, &view()), None);
+    }
+
+    #[test]
+    fn a_go_program_need_not_have_c_code_to_be_recorded_by_frame_pointers() {
+        let hint = advice(CaveatKind::OtherStack, &view()).unwrap();
+        let (first, rest) = hint.split_once("; ").unwrap();
+        assert!(
+            first.ends_with("proftool record -g fp -- COMMAND"),
+            "{hint}"
+        );
+        assert!(rest.starts_with("if the Go program has C code"), "{hint}");
     }
 
     #[test]
