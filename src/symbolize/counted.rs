@@ -64,7 +64,7 @@ pub(super) fn add(
             identities,
             builder,
         };
-        file.add(options, &mut sums);
+        file.add(options, &mut sums, &mut open);
         if options.addresses {
             let sites = file.sites();
             builder.count_sites(sites);
@@ -108,7 +108,13 @@ struct File<'a, 'i> {
 }
 
 impl File<'_, '_> {
-    fn add(&mut self, options: &Options, sums: &mut FxHashMap<(FunctionId, FunctionId), Sum>) {
+    /// Adds the calls of this file. What it may call at sites that were not counted becomes `open`.
+    fn add(
+        &mut self,
+        options: &Options,
+        sums: &mut FxHashMap<(FunctionId, FunctionId), Sum>,
+        open: &mut FxHashSet<FunctionId>,
+    ) {
         let sites = &self.counted.sites;
         let called: Vec<&CountedSite> = { sites.iter() }
             .filter(|site| site.calls.is_some_and(|calls| calls > 0))
@@ -127,15 +133,20 @@ impl File<'_, '_> {
             .iter()
             .filter(|site| site.calls.is_none_or(|calls| calls == 0))
         {
-            let Some(caller) = self.identities.known(self.image, site.caller) else {
+            let Some(callee) = self.known_callee(site) else {
                 continue;
             };
-            let Some(callee) = self.known_callee(site) else {
+            let is_least = site.is_least || site.is_part || site.calls.is_none();
+            // The caller may have run without a sample, and without a call that was counted.
+            if is_least {
+                open.insert(callee);
+            }
+            let Some(caller) = self.identities.known(self.image, site.caller) else {
                 continue;
             };
             let sum = sums.entry((caller, callee)).or_default();
             sum.is_counted |= site.calls.is_some();
-            sum.is_least |= site.is_least || site.is_part || site.calls.is_none();
+            sum.is_least |= is_least;
         }
     }
 

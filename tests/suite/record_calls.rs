@@ -265,6 +265,40 @@ fn every_call_is_counted_in_all_kinds_of_programs() {
 }
 
 #[test]
+fn a_count_is_a_lower_bound_if_code_that_was_never_seen_may_call() {
+    const HOPS: &str = r#"
+    __attribute__((noipa)) int goal(int x) { return x * 3; }
+    __attribute__((noipa)) int hop(int x) { return goal(x + 1); }
+    int main(void) {
+        int (*volatile pointer)(int) = hop;
+        int sum = 0;
+        for (int i = 0; i < 3; i++) sum += goal(i);
+        for (int i = 0; i < 5; i++) sum += pointer(i);
+        return sum == 0;
+    }
+    "#;
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    // A jump of two bytes leads from hop to goal, which is not counted.
+    let flags = ["-foptimize-sibling-calls"];
+    let Some(program) = built(&room, HOPS, &flags, "hops") else {
+        return;
+    };
+    let output = counted(&room, &[], &[program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let graph = graph(&room, &["--no-inline"]);
+    assert!(arc(&graph, "hop", "goal").is_none(), "{graph}");
+    let mut functions = graph["functions"].as_array().unwrap().iter();
+    let goal = functions
+        .find(|function| function["name"] == "goal")
+        .unwrap();
+    assert_eq!(goal["calls"], 3, "{goal}");
+    assert_eq!(goal["calls_at_least"], true, "{goal}");
+}
+
+#[test]
 fn an_ordinary_user_may_count() {
     if !can_record() || !is_root() {
         return;
