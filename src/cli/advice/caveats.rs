@@ -83,6 +83,9 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             "build with -g and do not strip, or install the debug symbols".to_owned()
         }
         Kind::GeneratedCode => NAME_GENERATED_CODE.to_owned(),
+        Kind::FoldedCode | Kind::FoldedFunctions => "to tell them apart, build with -fno-ipa-icf (GCC) and link with \
+            -Wl,--icf=none"
+            .to_owned(),
         Kind::ReusedCode => {
             "record with a jitdump file, which has times: node --perf-prof".to_owned()
         }
