@@ -602,3 +602,48 @@ fn programs_that_are_started_by_exec_are_reported() {
         stderr(&output)
     );
 }
+
+#[test]
+fn counts_of_a_program_that_executes_itself_uncounted_are_lower_bounds() {
+    const AGAIN: &str = r#"
+    #include <sys/wait.h>
+    #include <unistd.h>
+    __attribute__((noipa)) int unit(int x) { return x + 1; }
+    int main(int count, char **words) {
+        int sum = 0;
+        for (int i = 0; i < 7; i++) sum += unit(i);
+        if (count > 1) return sum == 0;
+        if (fork() == 0) {
+            for (int i = 0; i < 5; i++) sum += unit(i);
+            execl(words[0], words[0], "again", (char *)0);
+        }
+        wait(0);
+        return sum == 0;
+    }
+    "#;
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, AGAIN, &[], "again") else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    for (options, calls, is_least) in [(&[][..], 12, true), (&["--follow-exec"], 19, false)] {
+        let output = counted(&room, options, &[program]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let graph = graph(&room, &["--no-inline"]);
+        let mut functions = graph["functions"].as_array().unwrap().iter();
+        let unit = functions
+            .find(|function| function["name"] == "unit")
+            .unwrap();
+        let found = (unit["calls"].as_u64(), unit["calls_at_least"] == true);
+        assert_eq!(found, (Some(calls), is_least), "{options:?}: {unit}");
+        let arc = arc(&graph, "main", "unit").unwrap();
+        assert_eq!(
+            arc["calls_at_least"] == true,
+            is_least,
+            "{options:?}: {arc}"
+        );
+    }
+}
