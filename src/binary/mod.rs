@@ -254,6 +254,17 @@ impl Binary {
         self.table().name(function)
     }
 
+    /// Whether functions of this file have their code in common with others.
+    pub fn has_folded(&self) -> bool {
+        self.table().has_folded()
+    }
+
+    /// The linkage names of other functions that have the code of this one: compilers and linkers merge
+    /// functions whose code is the same.
+    pub fn folded_into(&self, function: &FunctionSymbol) -> impl Iterator<Item = Cow<'_, str>> {
+        self.table().folded_into(function.start.0)
+    }
+
     /// The linkage name under which others call what the function at this address chooses when the
     /// program starts: `memchr`, whose function may be `memchr_ifunc`.
     pub fn chosen_name(&self, chooser: Svma) -> Option<Cow<'_, str>> {

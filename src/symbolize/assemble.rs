@@ -18,7 +18,7 @@ use super::places::{self, FrameLines};
 use super::repair::{Checked, Followed};
 use super::resolution::{Resolution, resolve};
 use super::{Options, SourceLines, StaticCalls};
-use super::{code, counted, interrupts, nameless, ranges};
+use super::{code, counted, folded, interrupts, nameless, ranges};
 
 /// Builds all of the profile that the trace is needed for.
 pub(super) fn profile<'h>(
@@ -94,6 +94,7 @@ pub(super) fn profile<'h>(
     }
     let is_named = |frame| resolution.is_named(frame);
     nameless::note(trace, checked, name_sources, is_named, &mut builder);
+    folded::note(trace, checked, name_sources, &mut builder);
     note_problems(trace, name_sources, &mut builder);
     note_unchecked(trace, name_sources, &mut builder);
     note_reused(trace, checked, &resolution, &mut builder);

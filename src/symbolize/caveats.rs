@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{CaveatKind, Caveats, IdVec, grouped};
+use crate::base::{Caveat, CaveatKind, Caveats, IdVec, grouped};
 use crate::profile::Builder;
 use crate::trace::{ImageId, Trace};
 
@@ -103,14 +103,17 @@ pub(super) fn correct(corrections: &[Correction], caveats: &mut Caveats) {
     for &Correction {
         recorded,
         now,
+        are_in_generated,
         samples,
     } in corrections
     {
         if let Some(recorded) = recorded {
             caveats.take(recorded, samples);
         }
-        if let Some(now) = now {
-            caveats.add(now, samples);
+        match now {
+            Some(now) if are_in_generated => caveats.add_detail(now, samples, Caveat::JIT_CODE),
+            Some(now) => caveats.add(now, samples),
+            None => {}
         }
     }
 }

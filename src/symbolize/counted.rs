@@ -60,18 +60,28 @@ pub(super) fn add(
             files: &files,
             binaries: &binaries,
             definitions: &definitions,
+            is_partly: trace.partly_counted.contains(&image),
             imports: vec![None; counted.imports.len()],
             identities,
             builder,
         };
-        file.add(options, &mut sums);
+        file.add(options, &mut sums, &mut open);
         if options.addresses {
             let sites = file.sites();
             builder.count_sites(sites);
         }
+    }
+    // Calls of one file make functions of another known.
+    for (counted, &image) in counts.images.iter().zip(images) {
+        let place = files.iter().position(|&file| file == image);
         if let Some(&binary) = place.and_then(|place| binaries.get(place)) {
             let starts = binary.functions().iter().map(|function| function.start.0);
-            complete.extend(starts.filter_map(|start| identities.known(image, start)));
+            let known = starts.filter_map(|start| identities.known(image, start));
+            if trace.partly_counted.contains(&image) {
+                open.extend(known);
+            } else {
+                complete.extend(known);
+            }
         }
         let starts = counted.open.iter();
         open.extend(starts.filter_map(|&start| identities.known(image, start)));
@@ -102,13 +112,21 @@ struct File<'a, 'i> {
     files: &'a [ImageId],
     binaries: &'a [&'a Arc<Binary>],
     definitions: &'a Definitions<'a>,
+    /// Whether it also ran where calls were not counted.
+    is_partly: bool,
     imports: Vec<Option<FunctionId>>,
     identities: &'a mut Identities<'i>,
     builder: &'a mut Builder,
 }
 
 impl File<'_, '_> {
-    fn add(&mut self, options: &Options, sums: &mut FxHashMap<(FunctionId, FunctionId), Sum>) {
+    /// Adds the calls of this file. What it may call at sites that were not counted becomes `open`.
+    fn add(
+        &mut self,
+        options: &Options,
+        sums: &mut FxHashMap<(FunctionId, FunctionId), Sum>,
+        open: &mut FxHashSet<FunctionId>,
+    ) {
         let sites = &self.counted.sites;
         let called: Vec<&CountedSite> = { sites.iter() }
             .filter(|site| site.calls.is_some_and(|calls| calls > 0))
@@ -120,23 +138,33 @@ impl File<'_, '_> {
             let sum = sums.entry((caller, callee)).or_default();
             sum.calls = sum.calls.saturating_add(site.calls.unwrap_or(0));
             sum.is_counted = true;
-            sum.is_least |= site.is_least || site.is_part;
+            sum.is_least |= self.is_least(site);
         }
         // What was never called makes no function known. Where both are known that is a fact, too.
         for site in sites
             .iter()
             .filter(|site| site.calls.is_none_or(|calls| calls == 0))
         {
-            let Some(caller) = self.identities.known(self.image, site.caller) else {
+            let Some(callee) = self.known_callee(site) else {
                 continue;
             };
-            let Some(callee) = self.known_callee(site) else {
+            let is_least = self.is_least(site) || site.calls.is_none();
+            // The caller may have run without a sample, and without a call that was counted.
+            if is_least {
+                open.insert(callee);
+            }
+            let Some(caller) = self.identities.known(self.image, site.caller) else {
                 continue;
             };
             let sum = sums.entry((caller, callee)).or_default();
             sum.is_counted |= site.calls.is_some();
-            sum.is_least |= site.is_least || site.is_part || site.calls.is_none();
+            sum.is_least |= is_least;
         }
+    }
+
+    /// Whether a site may have made more calls than were counted.
+    fn is_least(&self, site: &CountedSite) -> bool {
+        site.is_least || site.is_part || self.is_partly
     }
 
     /// The counts by call site.
@@ -153,7 +181,7 @@ impl File<'_, '_> {
                 module,
                 at: site.at,
                 calls,
-                is_least: site.is_part,
+                is_least: site.is_part || self.is_partly,
                 between,
             })
         });

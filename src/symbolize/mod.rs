@@ -28,6 +28,7 @@ mod counted;
 mod definitions;
 mod demangled;
 mod distinct_addresses;
+mod folded;
 mod function_copies;
 mod host;
 mod identity;
@@ -42,6 +43,7 @@ mod programs;
 mod ranges;
 mod repair;
 mod resolution;
+mod samples_by;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -2,10 +2,11 @@
 
 use crate::base::{CaveatKind, IdVec};
 use crate::profile::Builder;
-use crate::trace::{AddressPathId, AddressPaths, FrameId, ImageId, ImageKind, Trace};
+use crate::trace::{FrameId, ImageId, ImageKind, Trace};
 
 use super::name_source::NameSource;
 use super::repair::Checked;
+use super::samples_by::{SamplesBy, samples_below, walk};
 
 /// Counts the samples whose stacks have frames without names, by reason, and for each reason by
 /// image. A sample counts once for a reason and once for an image, whatever the number of its frames
@@ -38,8 +39,8 @@ pub(super) fn note(
     if kinds.is_empty() {
         return;
     }
-    let mut by_image = Lacking::new(kind_of.len());
-    let mut by_kind = Lacking::new(kinds.len());
+    let mut by_image = SamplesBy::new(kind_of.len());
+    let mut by_kind = SamplesBy::new(kinds.len());
     let samples = samples_below(trace, checked);
     walk(&checked.paths, |path, enters| {
         let frame = checked.paths[path].frame;
@@ -69,76 +70,6 @@ pub(super) fn note(
         let count = by_kind.samples[place];
         if count > 0 {
             (builder.caveats()).add_once(kinds[place], count, details);
-        }
-    }
-}
-
-/// Samples whose stacks lack names, by reason.
-struct Lacking {
-    /// How many frames without a name are on the way to the path at hand.
-    depth: Vec<u32>,
-    /// The samples below the outermost of them.
-    samples: Vec<u64>,
-}
-
-impl Lacking {
-    fn new(reasons: usize) -> Lacking {
-        Lacking {
-            depth: vec![0; reasons],
-            samples: vec![0; reasons],
-        }
-    }
-
-    fn enter(&mut self, reason: usize, samples: u64) {
-        if self.depth[reason] == 0 {
-            self.samples[reason] = self.samples[reason].saturating_add(samples);
-        }
-        self.depth[reason] += 1;
-    }
-
-    fn leave(&mut self, reason: usize) {
-        self.depth[reason] -= 1;
-    }
-}
-
-/// The number of samples on each path and those that go on from it.
-fn samples_below(trace: &Trace, checked: &Checked) -> IdVec<AddressPathId, u64> {
-    let mut samples: IdVec<AddressPathId, u64> = IdVec::filled(0, checked.paths.len());
-    for sample in &trace.samples {
-        let path = checked.now[sample.path];
-        samples[path] = samples[path].saturating_add(sample.count);
-    }
-    for (id, path) in checked.paths.enumerate().rev() {
-        if let Some(caller) = path.caller {
-            samples[caller] = samples[caller].saturating_add(samples[id]);
-        }
-    }
-    samples
-}
-
-/// Enters each path after its caller and leaves it after its callees; `visit` hears which of the two.
-fn walk(paths: &AddressPaths, mut visit: impl FnMut(AddressPathId, bool)) {
-    let mut first: IdVec<AddressPathId, Option<AddressPathId>> = IdVec::filled(None, paths.len());
-    let mut next = first.clone();
-    let mut outermost = None;
-    for (id, path) in paths.enumerate().rev() {
-        let place = match path.caller {
-            Some(caller) => &mut first[caller],
-            None => &mut outermost,
-        };
-        next[id] = place.replace(id);
-    }
-    let mut at = outermost;
-    while let Some(mut path) = at {
-        visit(path, true);
-        at = first[path];
-        while at.is_none() {
-            visit(path, false);
-            at = next[path];
-            match paths[path].caller {
-                Some(caller) if at.is_none() => path = caller,
-                _ => break,
-            }
         }
     }
 }

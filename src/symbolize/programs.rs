@@ -8,6 +8,7 @@ use rustc_hash::FxHashSet;
 use super::code::{self, Scanned};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
+use super::folded;
 use super::identity::{Identities, nothing_read};
 use super::name_source::NameSource;
 use super::names::Names;
@@ -103,6 +104,11 @@ fn tell(caveats: &mut Caveats, file: &Scanned) {
     for (kind, count) in counts {
         if count > 0 {
             caveats.add(kind, count);
+        }
+    }
+    for function in &calls.functions {
+        if let Some(others) = folded::others(binary, &function.symbol) {
+            caveats.add_detail(CaveatKind::FoldedFunctions, 1, others);
         }
     }
     if nameless > 0 && !binary.has_symbols() {

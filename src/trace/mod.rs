@@ -60,6 +60,8 @@ pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use rustc_hash::FxHashSet;
+
 use crate::base::{Caveats, Event, IdVec, Sampling, WeightSum, define_id};
 
 define_id! {
@@ -90,6 +92,8 @@ pub struct Trace {
     pub kernel_symbols: Vec<(u64, u64, String)>,
     /// The calls that were counted, and for each of their files its image.
     pub counted: Option<(Arc<CallCounts>, Vec<ImageId>)>,
+    /// Those of these images that other programs had, too, whose calls were not counted.
+    pub partly_counted: FxHashSet<ImageId>,
     /// Who recorded what and when.
     pub recording: Recording,
     /// What could not be known.

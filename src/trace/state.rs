@@ -140,6 +140,9 @@ impl Tracer<'_, '_, '_> {
                 .map(|image| counted_image(&mut trace.images, image));
             (counts.clone(), images.collect())
         });
+        let images = trace.counted.iter().flat_map(|(_, images)| images);
+        let images = images.filter(|&&image| self.uncounted.has(&trace.images[image].path));
+        trace.partly_counted = images.copied().collect();
         // Stacks may turn out to be cut or broken when they are checked against the code.
         for mark in [TRUNCATED, BROKEN].map(mark_image) {
             if !trace.images.iter().any(|known| *known == mark) {

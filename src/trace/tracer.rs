@@ -4,6 +4,7 @@ mod chains;
 mod copied;
 pub(super) mod mappings;
 mod switches;
+pub(super) mod uncounted;
 
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
@@ -25,6 +26,7 @@ use super::time_range::{Scope, TimeRange};
 use super::timed::TimedSamples;
 use super::{AddressPathId, Image, Trace, TraceEventId, TraceThreadId};
 use chains::ByChain;
+use uncounted::Uncounted;
 
 /// Builds a [`Trace`].
 pub(super) struct Tracer<'o, 'scope, 'env> {
@@ -53,6 +55,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     /// Whether something ran before the recording began.
     pub(super) ran_before: bool,
     pub(super) mapped: u64,
+    /// Which files the programs have that were started later.
+    pub(super) uncounted: Uncounted,
     /// Samples that were taken in.
     pub(super) taken: u64,
     pub(super) times: Option<(u64, u64)>,
@@ -105,6 +109,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             execs: 0,
             ran_before: false,
             mapped: 0,
+            uncounted: Uncounted::default(),
             taken: 0,
             times: None,
             timed: keeps_times.then(TimedSamples::new),
@@ -127,6 +132,10 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             } => {
                 self.execs += u64::from(*exec);
                 self.ran_before |= record.time == Some(0) && pid == tid && !exec;
+                // The first is the command, unless it ran before.
+                if *exec && (self.execs > 1 || self.ran_before) {
+                    self.uncounted.exec(*pid);
+                }
                 // The recorder names what ran before at the time 0.
                 if *exec || record.time == Some(0) && pid == tid {
                     let job = |time| Job::at(&reader.features().jobs, *pid, time);
@@ -148,6 +157,9 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             }
             Body::Exit(task) => {
                 self.stacks.forget(task.tid);
+                if task.pid == task.tid {
+                    self.uncounted.exit(task.pid);
+                }
                 if let Some(ended) = &mut self.ended {
                     ended.push(Ended {
                         pid: task.pid,

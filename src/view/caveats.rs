@@ -47,7 +47,7 @@ pub fn notes_in_brief(profile: &Profile) -> Vec<Block> {
 }
 
 /// What counts samples, and changes nothing but these.
-const MINOR: [CaveatKind; 8] = [
+const MINOR: [CaveatKind; 9] = [
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
     CaveatKind::ShortTop,
@@ -56,6 +56,7 @@ const MINOR: [CaveatKind; 8] = [
     CaveatKind::NoUnwindRules,
     CaveatKind::NoSymbols,
     CaveatKind::GeneratedCode,
+    CaveatKind::FoldedCode,
 ];
 
 #[cfg(test)]

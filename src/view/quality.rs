@@ -24,16 +24,18 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     let Some(quality) = &profile.quality else {
         return Vec::new();
     };
-    // Of stacks that are unwound from copies, caveats tell what is wrong; so they do where unwinding
-    // stopped in JIT-compiled code, which only frame pointers lead through.
+    // Of stacks that are unwound from copies, caveats tell what is wrong; so they do where stacks end
+    // in JIT-compiled code, which only frame pointers lead through.
     let mut caveats = profile.caveats.iter();
-    let stops_in_jit_code = caveats.any(|caveat| {
+    let ends_in_jit_code = caveats.any(|caveat| {
         let mut details = caveat.details();
-        caveat.kind == CaveatKind::NoUnwindRules
-            && details.any(|(detail, _)| detail == Caveat::JIT_CODE)
+        matches!(
+            caveat.kind,
+            CaveatKind::NoUnwindRules | CaveatKind::BrokenStack
+        ) && details.any(|(detail, _)| detail == Caveat::JIT_CODE)
     });
     let frames =
-        (quality.by_frame_pointers && !stops_in_jit_code).then_some(StackGap::FramePointers);
+        (quality.by_frame_pointers && !ends_in_jit_code).then_some(StackGap::FramePointers);
     let count = |kind| profile.caveats.count(kind);
     let line = |key, samples, what, gap: Option<StackGap>| Line {
         key,

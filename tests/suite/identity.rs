@@ -513,3 +513,49 @@ fn no_note_counts_a_sample_for_each_of_its_frames() {
         "{counted:?}"
     );
 }
+
+#[test]
+fn one_name_for_the_code_of_several_functions_is_said_to_be_one_of_them() {
+    let functions = [
+        ("_Z8checksuml", 0x1000, 0x40),
+        ("_Z5addupl", 0x1000, 0x40),
+        ("_Z6totalsl", 0x1000, 0x40),
+        // A constructor for objects and for bases, and aliases of C, are one function each.
+        ("_ZN1AC1Ev", 0x1040, 0x40),
+        ("_ZN1AC2Ev", 0x1040, 0x40),
+        ("read", 0x1080, 0x40),
+        ("__libc_read", 0x1080, 0x40),
+        // Views show both as std::fill.
+        ("_ZSt4fillIPiiEvT_S1_RKT0_", 0x10c0, 0x40),
+        ("_ZSt4fillIPjjEvT_S1_RKT0_", 0x10c0, 0x40),
+    ];
+    let files = [
+        Elf::with_functions(&functions),
+        Elf::with_functions(&functions[3..]),
+    ];
+    let others = [APP + 0x48, APP + 0x88, APP + 0xc8];
+    let recursion = [APP + 8, APP + 0x10, APP + 0x48];
+    let stacks: [&[u64]; 3] = [&others, &recursion, &[APP + 0x20]];
+    let data = two_files("folded", files, &stacks);
+    let folded = |json: &Value, kind: &str| -> Vec<String> {
+        let caveats = json["caveats"].as_array().unwrap().iter();
+        let caveats = caveats.filter(|caveat| caveat["kind"] == kind);
+        let texts = caveats.map(|caveat| caveat["text"].as_str().unwrap().to_owned());
+        texts.collect()
+    };
+    let names = "shown under one name: checksum is also addup, totals";
+    let samples = "2 samples with frames in code that several functions share";
+    assert_eq!(
+        folded(&json(&["flat"], &data), "folded-code"),
+        [format!("{samples}, {names}")]
+    );
+    let program = data.with_file_name("app");
+    let shares = "1 function shares its code with others";
+    assert_eq!(
+        folded(&json(&["callgraph"], &program), "folded-functions"),
+        [format!("{shares}, {names}")]
+    );
+    let library = data.with_file_name("libapp.so");
+    let graph = json(&["callgraph"], &library);
+    assert!(folded(&graph, "folded-functions").is_empty(), "{graph}");
+}

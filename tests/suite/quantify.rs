@@ -348,3 +348,17 @@ fn an_export_can_be_collapsed() {
         assert_eq!(weights.map(|w| w.parse::<u64>().unwrap()).sum::<u64>(), 100);
     }
 }
+
+#[test]
+fn a_page_says_what_the_line_of_a_caller_leaves_out() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join("quantify-callers.folded");
+    std::fs::write(&path, SEQUENCE_1).unwrap();
+    let sentence = "The line of a caller does not include the self time of its own inner calls.";
+    // Of B's 86, A gets 54: not the 32 that it took itself further in.
+    for (name, says_so) in [("A", false), ("B", true), ("C", false)] {
+        let output = proftool(&["detail", name]).arg(&path).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.contains(sentence), says_so, "{text}");
+    }
+}

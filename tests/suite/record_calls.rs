@@ -265,6 +265,40 @@ fn every_call_is_counted_in_all_kinds_of_programs() {
 }
 
 #[test]
+fn a_count_is_a_lower_bound_if_code_that_was_never_seen_may_call() {
+    const HOPS: &str = r#"
+    __attribute__((noipa)) int goal(int x) { return x * 3; }
+    __attribute__((noipa)) int hop(int x) { return goal(x + 1); }
+    int main(void) {
+        int (*volatile pointer)(int) = hop;
+        int sum = 0;
+        for (int i = 0; i < 3; i++) sum += goal(i);
+        for (int i = 0; i < 5; i++) sum += pointer(i);
+        return sum == 0;
+    }
+    "#;
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    // A jump of two bytes leads from hop to goal, which is not counted.
+    let flags = ["-foptimize-sibling-calls"];
+    let Some(program) = built(&room, HOPS, &flags, "hops") else {
+        return;
+    };
+    let output = counted(&room, &[], &[program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let graph = graph(&room, &["--no-inline"]);
+    assert!(arc(&graph, "hop", "goal").is_none(), "{graph}");
+    let mut functions = graph["functions"].as_array().unwrap().iter();
+    let goal = functions
+        .find(|function| function["name"] == "goal")
+        .unwrap();
+    assert_eq!(goal["calls"], 3, "{goal}");
+    assert_eq!(goal["calls_at_least"], true, "{goal}");
+}
+
+#[test]
 fn an_ordinary_user_may_count() {
     if !can_record() || !is_root() {
         return;
@@ -567,4 +601,49 @@ fn programs_that_are_started_by_exec_are_reported() {
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+fn counts_of_a_program_that_executes_itself_uncounted_are_lower_bounds() {
+    const AGAIN: &str = r#"
+    #include <sys/wait.h>
+    #include <unistd.h>
+    __attribute__((noipa)) int unit(int x) { return x + 1; }
+    int main(int count, char **words) {
+        int sum = 0;
+        for (int i = 0; i < 7; i++) sum += unit(i);
+        if (count > 1) return sum == 0;
+        if (fork() == 0) {
+            for (int i = 0; i < 5; i++) sum += unit(i);
+            execl(words[0], words[0], "again", (char *)0);
+        }
+        wait(0);
+        return sum == 0;
+    }
+    "#;
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, AGAIN, &[], "again") else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    for (options, calls, is_least) in [(&[][..], 12, true), (&["--follow-exec"], 19, false)] {
+        let output = counted(&room, options, &[program]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let graph = graph(&room, &["--no-inline"]);
+        let mut functions = graph["functions"].as_array().unwrap().iter();
+        let unit = functions
+            .find(|function| function["name"] == "unit")
+            .unwrap();
+        let found = (unit["calls"].as_u64(), unit["calls_at_least"] == true);
+        assert_eq!(found, (Some(calls), is_least), "{options:?}: {unit}");
+        let arc = arc(&graph, "main", "unit").unwrap();
+        assert_eq!(
+            arc["calls_at_least"] == true,
+            is_least,
+            "{options:?}: {arc}"
+        );
+    }
 }

@@ -94,6 +94,8 @@ pub struct Detail {
     pub outermost: u64,
     /// Its immediate callers, the heaviest first.
     pub callers: Vec<Neighbour>,
+    /// Whether the weight of another function among the callers lacks what that took itself further in.
+    pub callers_lack_own: bool,
     /// What it calls immediately, the heaviest first.
     pub descendants: Vec<Neighbour>,
     /// Occurrences per stack, and the weight of those stacks; they add up to `total`.
@@ -159,6 +161,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
         calls: Vec::new(),
         total: 0,
         outermost: 0,
+        callers_lack_own: false,
         depths: Vec::new(),
     };
     Links::new(profile, &weights).walk(&profile.paths, |step| watch.see(step));
@@ -186,6 +189,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
         total: watch.total,
         outermost: watch.outermost,
         callers: listed(&watch.into),
+        callers_lack_own: watch.callers_lack_own,
         descendants: listed(&watch.out_of),
         depths: (1..)
             .zip(watch.depths)
@@ -240,6 +244,7 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
         // Sums of floating-point shares may exceed the total by a little.
         outermost: (total - accounted).max(0.0).round() as u64,
         callers: listed(&mut graph.callers(function), true),
+        callers_lack_own: false,
         descendants: listed(&mut graph.callees(function), false),
         depths: Vec::new(),
     }
@@ -285,6 +290,7 @@ struct Watch<'a> {
     calls: Vec<Call>,
     total: u64,
     outermost: u64,
+    callers_lack_own: bool,
     depths: Vec<u64>,
 }
 
@@ -362,6 +368,7 @@ impl Watch<'_> {
         if side.on_stack == 0 {
             let since = before.map_or(0, |call| self.taken[caller] - call.taken);
             side.weight += weight - since;
+            self.callers_lack_own |= since > 0 && caller != self.function;
         }
     }
 

@@ -105,6 +105,9 @@ impl CaveatKind {
             ),
             CountUnstated => "the number of samples is not stated".into(),
             GeneratedCode => format!("{n} sample{s} with frames in JIT-compiled code without names"),
+            FoldedCode => format!(
+                "{n} sample{s} with frames in code that several functions share, shown under one name"
+            ),
             ReusedCode => format!(
                 "{n} sample{s} at addresses reused by several JIT-compiled functions; which of them \
                  ran is not known"
@@ -136,6 +139,10 @@ impl CaveatKind {
                 "no call stacks, and no call counts: totals are unknown".into()
             }
             UnscannedBinary => format!("the calls in the code of {n} file{s} are unknown"),
+            FoldedFunctions => {
+                let (share, their) = if is_one { ("shares", "its") } else { ("share", "their") };
+                format!("{n} function{s} {share} {their} code with others, shown under one name")
+            }
             NamelessFunctions => {
                 format!(
                     "no symbols: {n} function{s} named by address, from unwind information; a \

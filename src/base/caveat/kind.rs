@@ -93,6 +93,8 @@ pub enum CaveatKind {
     CountUnstated,
     /// Samples in code that a process made at run time and did not list; details: processes.
     GeneratedCode,
+    /// Samples in code that several functions share, under the name of one; details: which.
+    FoldedCode,
     /// Samples at addresses at which several generated functions were, at times that are not known.
     ReusedCode,
     /// Lists of generated code whose times cannot be compared with those of the samples; details:
@@ -125,6 +127,9 @@ pub enum CaveatKind {
     UnscannedBinary,
     /// Functions of a file without symbols, known by their bounds only.
     NamelessFunctions,
+    /// Functions of a file that have the code of others, too, and are shown under one name; details:
+    /// which.
+    FoldedFunctions,
     /// A file in which no function was found.
     NoFunctions,
     /// A file in whose code no call was found.
@@ -187,6 +192,7 @@ impl CaveatKind {
             NamelessFrames => "nameless-frames",
             CountUnstated => "count-unstated",
             GeneratedCode => "generated-code",
+            FoldedCode => "folded-code",
             ReusedCode => "reused-code",
             JitWithoutTime => "jit-without-time",
             BadJitDump => "bad-jitdump",
@@ -201,6 +207,7 @@ impl CaveatKind {
             CountsOnly => "counts-only",
             NothingCounted => "nothing-counted",
             UnscannedBinary => "unscanned-binary",
+            FoldedFunctions => "folded-functions",
             NamelessFunctions => "nameless-functions",
             NoFunctions => "no-functions",
             NoCalls => "no-calls",

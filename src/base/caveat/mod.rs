@@ -48,8 +48,11 @@ impl fmt::Display for Caveat {
         f.write_str(&self.kind.fact(self.count))?;
         let mut order: Vec<&(String, u64)> = self.details.iter().collect();
         order.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        // A count next to each says nothing where all are one.
-        let many = self.details.len() > 1 && self.details.iter().any(|(_, count)| *count > 1);
+        // A count next to each says nothing where all are one, or where the only detail is of all.
+        let many = match self.details.as_slice() {
+            [(_, only)] => *only < self.count,
+            several => several.iter().any(|(_, count)| *count > 1),
+        };
         for (i, (detail, count)) in order.iter().take(DETAILS_NAMED).enumerate() {
             f.write_str(if i == 0 { ": " } else { ", " })?;
             f.write_str(detail)?;

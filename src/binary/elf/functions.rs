@@ -160,6 +160,8 @@ pub(in crate::binary) struct Functions {
     rests: Vec<Rest>,
     /// The best symbols of those that choose, by address.
     choosers: FxHashMap<u64, FunctionSymbol>,
+    /// The symbols of other functions that have the code of one in `symbols`, in order of address.
+    folded: Vec<FunctionSymbol>,
     pub(in crate::binary) problems: Vec<String>,
 }
 
@@ -248,17 +250,44 @@ impl Functions {
                 .then_with(|| self.by_name(a, b))
         });
         // The best symbol of an address stands first. Where it has no size, an alias may have one.
+        let mut folded = Vec::new();
         symbols.dedup_by(|later, first| {
             let alias = later.start == first.start;
             if alias && first.size == 0 {
                 first.size = later.size;
             }
+            if alias && self.are_different_functions(first, later) {
+                folded.push(*later);
+            }
             alias
         });
+        self.folded = folded;
         self.symbols = drop_inner(symbols);
         self.extend_unsized(code);
         self.find_rests();
         self.symbols.shrink_to_fit();
+    }
+
+    /// Whether two symbols of one address are of functions of their own, which compilers and linkers
+    /// have merged as their code is the same. Names of C do not tell these from aliases.
+    fn are_different_functions(&self, a: &FunctionSymbol, b: &FunctionSymbol) -> bool {
+        let name = |symbol| self.name_bytes(symbol).unwrap_or_default();
+        let (a, b) = (name(a), name(b));
+        let is_mangled = |name: &[u8]| name.starts_with(b"_Z") || name.starts_with(b"_R");
+        is_mangled(a) && is_mangled(b) && a != b && !are_variants(a, b)
+    }
+
+    /// Whether functions have their code in common with others.
+    pub(in crate::binary) fn has_folded(&self) -> bool {
+        !self.folded.is_empty()
+    }
+
+    /// The linkage names of the functions that have the same code as the one that starts there.
+    pub(in crate::binary) fn folded_into(&self, start: u64) -> impl Iterator<Item = Cow<'_, str>> {
+        let from = self.folded.partition_point(|other| other.start.0 < start);
+        let here = self.folded.iter().skip(from);
+        let here = here.take_while(move |other| other.start.0 == start);
+        here.filter_map(|other| self.name(other))
     }
 
     /// The order of aliases of equal rank.
@@ -376,6 +405,18 @@ impl Functions {
         }
         None
     }
+}
+
+/// Whether two mangled names are of one constructor or destructor, for complete objects and for bases:
+/// `_ZN1AC1Ev` and `_ZN1AC2Ev`.
+fn are_variants(a: &[u8], b: &[u8]) -> bool {
+    let mut before = b'_';
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| {
+            let is_kind = matches!(before, b'C' | b'D' | b'I');
+            before = *a;
+            a == b || is_kind && a.is_ascii_digit() && b.is_ascii_digit()
+        })
 }
 
 /// The better of two names for one address first: fewer leading underscores, then the longer

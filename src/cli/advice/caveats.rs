@@ -60,8 +60,8 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             sample(&format!("-g dwarf,{}", CopySize::MAX))
         ),
         Kind::OtherStack => format!(
-            "build the C code of the Go program with frame pointers, which lead from stack to stack \
-             (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\"), and record by them: {}",
+            "record by frame pointers, which lead from stack to stack: {}; if the Go program has C code, \
+             build that with frame pointers, too (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\")",
             sample("-g fp")
         ),
         Kind::SignalStack => format!(
@@ -83,6 +83,9 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             "build with -g and do not strip, or install the debug symbols".to_owned()
         }
         Kind::GeneratedCode => NAME_GENERATED_CODE.to_owned(),
+        Kind::FoldedCode | Kind::FoldedFunctions => "to tell them apart, build with -fno-ipa-icf (GCC) and link with \
+            -Wl,--icf=none"
+            .to_owned(),
         Kind::ReusedCode => {
             "record with a jitdump file, which has times: node --perf-prof".to_owned()
         }
@@ -232,6 +235,17 @@ mod tests {
             "{of_pointers}"
         );
         assert_eq!(advice(CaveatKind::BrokenCopy, &view()), None);
+    }
+
+    #[test]
+    fn a_go_program_need_not_have_c_code_to_be_recorded_by_frame_pointers() {
+        let hint = advice(CaveatKind::OtherStack, &view()).unwrap();
+        let (first, rest) = hint.split_once("; ").unwrap();
+        assert!(
+            first.ends_with("proftool record -g fp -- COMMAND"),
+            "{hint}"
+        );
+        assert!(rest.starts_with("if the Go program has C code"), "{hint}");
     }
 
     #[test]

@@ -92,17 +92,20 @@ impl Situation {
 impl Advice for Situation {
     fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
         let of_all = self.on(caveat.kind);
-        let mut particulars = caveat.details().map(|(particular, _)| particular);
-        if caveat.kind != CaveatKind::NoUnwindRules
-            || !particulars.any(|particular| particular == Caveat::JIT_CODE)
-        {
+        let is_of_stacks = matches!(
+            caveat.kind,
+            CaveatKind::NoUnwindRules | CaveatKind::BrokenStack
+        );
+        let mut details = caveat.details().filter(|_| is_of_stacks);
+        let Some((_, samples)) = details.find(|&(detail, _)| detail == Caveat::JIT_CODE) else {
             return of_all;
-        }
+        };
         let in_generated = stacks::in_generated_code();
-        match caveat.details().count() {
-            1 => Some(in_generated.to_owned()),
-            _ => of_all.map(|hint| format!("{hint}; {in_generated}")),
+        // Copies lead through code without frame pointers, but not if it is JIT-compiled.
+        if caveat.kind == CaveatKind::BrokenStack || samples == caveat.count {
+            return Some(in_generated.to_owned());
         }
+        of_all.map(|hint| format!("{hint}; {in_generated}"))
     }
 
     fn on_stacks(&self, gap: StackGap) -> Option<String> {

@@ -382,6 +382,15 @@ impl<'h> Checks<'h> {
         )
     }
 
+    /// Whether a frame is in code that a process made at run time.
+    pub(super) fn is_generated(&self, frame: FrameId) -> bool {
+        let image = self.trace.frames[frame].image;
+        matches!(
+            self.trace.images[image].kind,
+            ImageKind::Generated { .. } | ImageKind::JitDump { .. }
+        )
+    }
+
     /// The function that a frame is in, and the stated address where.
     fn place(&mut self, frame: FrameId) -> Option<(FunctionStart, u64)> {
         let frame = self.trace.frames[frame];

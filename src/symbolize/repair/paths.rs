@@ -49,6 +49,8 @@ pub(in crate::symbolize) struct Checked {
 struct Flaws {
     recorded: Option<CaveatKind>,
     now: Option<CaveatKind>,
+    /// Whether the callers are missing outside of code that a process made at run time.
+    is_in_generated: bool,
 }
 
 /// A number of samples of whose stacks something else is to be said than as recorded.
@@ -56,6 +58,8 @@ struct Flaws {
 pub(in crate::symbolize) struct Correction {
     pub(in crate::symbolize) recorded: Option<CaveatKind>,
     pub(in crate::symbolize) now: Option<CaveatKind>,
+    /// Whether their callers are missing outside of code that a process made at run time.
+    pub(in crate::symbolize) are_in_generated: bool,
     pub(in crate::symbolize) samples: u64,
 }
 
@@ -190,6 +194,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 caller = now.and_then(|now| making.mark(trace, now));
             }
             flaw.now = now;
+            flaw.is_in_generated = is_left && checks.is_generated(path.frame);
         }
         flaws.push(flaw);
         if is_of_user(trace, path.frame) {
@@ -274,19 +279,32 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
     quality.by_frame_pointers = trace.paths.iter().any(is_led_by_pointer);
     quality.calls = checks.calls();
     for sample in &trace.samples {
-        let Flaws { recorded, now } = flaws[sample.path];
+        let Flaws {
+            recorded,
+            now,
+            is_in_generated,
+        } = flaws[sample.path];
         if recorded == now {
             continue;
         }
-        let same = |other: &&mut Correction| other.recorded == recorded && other.now == now;
-        match corrections.iter_mut().find(same) {
-            Some(known) => known.samples = known.samples.saturating_add(sample.count),
-            None => corrections.push(Correction {
-                recorded,
-                now,
-                samples: sample.count,
-            }),
-        }
+        let fresh = Correction {
+            recorded,
+            now,
+            are_in_generated: is_in_generated,
+            samples: 0,
+        };
+        let same = |other: &Correction| {
+            Correction {
+                samples: 0,
+                ..*other
+            } == fresh
+        };
+        let index = corrections.iter().position(same).unwrap_or_else(|| {
+            corrections.push(fresh);
+            corrections.len() - 1
+        });
+        let samples = &mut corrections[index].samples;
+        *samples = samples.saturating_add(sample.count);
     }
     for sample in &trace.samples {
         let here = said[sample.path];
@@ -330,6 +348,7 @@ impl Flaws {
         Flaws {
             recorded: flaw,
             now: flaw,
+            is_in_generated: false,
         }
     }
 }

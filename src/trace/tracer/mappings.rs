@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -63,6 +64,7 @@ impl Tracer<'_, '_, '_> {
                     return;
                 }
                 if let Some(stubs) = stubs(reader, &path, mapping.page_offset, (start, end)) {
+                    self.uncounted.map_stubs(mapping.pid);
                     let process = self.stacks.processes.entry(mapping.pid).or_default();
                     return process.change(|mappings| mappings.map_stubs(stubs));
                 }
@@ -76,8 +78,10 @@ impl Tracer<'_, '_, '_> {
                     Cow::Owned(_) => Some(Path::new(OsStr::from_bytes(mapping.path)).into()),
                     Cow::Borrowed(_) => None,
                 };
+                let path: Arc<str> = path.into();
+                self.uncounted.map(mapping.pid, &path);
                 let image = self.stacks.images.id_of(Image {
-                    path: path.into(),
+                    path,
                     raw_path: raw,
                     build_id,
                     kind,

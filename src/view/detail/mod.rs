@@ -202,6 +202,11 @@ impl DetailView {
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Distribution to callers".into()));
         self.neighbours(subject, true, &mut blocks);
+        if self.detail.callers_lack_own {
+            let line =
+                "The line of a caller does not include the self time of its own inner calls.";
+            blocks.push(Block::Line(line.into()));
+        }
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Contributions from descendants".into()));
         self.neighbours(subject, false, &mut blocks);
