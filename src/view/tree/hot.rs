@@ -154,10 +154,11 @@ fn choose(
         }
     }
     let (first, second) = all.split_at(first);
-    // The second path has a third of the lines, or what the first one leaves.
+    // The second path has a third of the lines if there are enough for two, or what the first one leaves.
     let length = |path: &[NodeId]| path.iter().filter(|&&id| !is_folded[id]).count();
     let needed = [first, second].map(length);
-    let room_of_second = needed[1].min((lines / 3).max(lines.saturating_sub(needed[0])));
+    let third = if lines < PATH { 0 } else { lines / 3 };
+    let room_of_second = needed[1].min(third.max(lines.saturating_sub(needed[0])));
     let filled = |of_second: usize| {
         let room = [lines.saturating_sub(of_second), of_second];
         let paths = [first, second].into_iter().zip(room.map(|it| it.min(PATH)));

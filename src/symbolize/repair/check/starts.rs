@@ -78,14 +78,15 @@ impl Checks<'_> {
     /// has ended in a function without a frame of its own that has a caller, or one that is only called
     /// directly.
     pub(in crate::symbolize::repair) fn lacks_callers(&mut self, frame: FrameId) -> bool {
-        if self.trace.frames[frame].caller_by != CallerBy::FramePointer {
-            return false;
-        }
+        let caller_by = self.trace.frames[frame].caller_by;
         // No program and no thread starts in code that a process has made.
-        if self.is_generated(frame) {
+        if caller_by != CallerBy::Rules && self.is_generated(frame) {
             return true;
         }
-        if !self.is_user_code(frame) || self.is_a_start(frame) {
+        if caller_by != CallerBy::FramePointer
+            || !self.is_user_code(frame)
+            || self.is_a_start(frame)
+        {
             return false;
         }
         let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
