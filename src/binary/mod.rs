@@ -254,9 +254,9 @@ impl Binary {
         self.table().name(function)
     }
 
-    /// Whether functions of this file have their code in common with others.
-    pub fn has_folded(&self) -> bool {
-        self.table().has_folded()
+    /// Whether an address may be in a function that has its code in common with others.
+    pub fn may_be_folded(&self, at: Svma) -> bool {
+        self.table().may_be_folded(at.0)
     }
 
     /// The linkage names of other functions that have the code of this one: compilers and linkers merge

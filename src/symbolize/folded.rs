@@ -31,8 +31,10 @@ pub(super) fn note(
     let mut group_of: IdVec<FrameId, Option<usize>> = IdVec::new();
     for frame in &checked.frames {
         let function = match &name_sources[frame.image] {
-            NameSource::Binary(binary) if binary.has_folded() => {
+            NameSource::Binary(binary) => {
                 let at = name_sources[frame.image].svma(frame.address.lookup());
+                // Few functions are, and all of the file take longer to search.
+                let at = at.filter(|&at| binary.may_be_folded(at));
                 at.and_then(|at| Some((binary, binary.function_at(at)?)))
             }
             _ => None,
@@ -95,24 +97,45 @@ pub(super) fn others(binary: &Binary, function: &FunctionSymbol) -> Option<Strin
     }
 }
 
-/// A demangled name without the type that is returned, parameters, and arguments of templates. Names
-/// of operators, and those that Rust begins with a type, are left as they are.
+/// A demangled name without the type that is returned, parameters, and arguments of templates and generic
+/// functions and types. Names of operators are left as they are.
 fn bare(name: &str) -> Cow<'_, str> {
-    if name.contains("operator") || name.starts_with('<') {
+    if name.contains("operator") {
         return Cow::Borrowed(name);
     }
-    let name_alone = name.replace("(anonymous namespace)", "{anonymous}");
+    let name = name.replace("(anonymous namespace)", "{anonymous}");
+    // Rust begins with the type that the function is of.
+    let begins_with_type = name.starts_with('<');
+    let mut in_type = begins_with_type;
     let mut depth = 0_usize;
     let mut bare = String::new();
-    for letter in name_alone.chars() {
+    let mut last = None;
+    for letter in name.chars() {
+        let kept = usize::from(in_type);
         match letter {
-            '<' => depth += 1,
-            '>' => depth = depth.saturating_sub(1),
+            '<' => {
+                if depth == kept && bare.ends_with("::") {
+                    bare.truncate(bare.len() - 2);
+                }
+                if bare.is_empty() && begins_with_type {
+                    bare.push(letter);
+                }
+                depth += 1;
+            }
+            // The arrow before what a function returns is no bracket.
+            '>' if last != Some('-') => {
+                depth = depth.saturating_sub(1);
+                if in_type && depth == 0 {
+                    bare.push(letter);
+                    in_type = false;
+                }
+            }
             '(' if depth == 0 => break,
-            ' ' if depth == 0 => bare.clear(),
-            _ if depth == 0 => bare.push(letter),
+            ' ' if depth == 0 && !begins_with_type => bare.clear(),
+            _ if depth == kept => bare.push(letter),
             _ => {}
         }
+        last = Some(letter);
     }
     Cow::Owned(bare)
 }
@@ -135,6 +158,11 @@ mod tests {
                 "core::ptr::drop_in_place",
             ),
             ("<a::B as a::C>::run", "<a::B as a::C>::run"),
+            (
+                "<a::Map<(K, V<T>)> as a::C<u8>>::run::<fn(u8) -> A<T>>",
+                "<a::Map as a::C>::run",
+            ),
+            ("a::b::<T>::c::<{closure#0}>", "a::b::c"),
             (
                 "bool operator< <int>(A<int>)",
                 "bool operator< <int>(A<int>)",

@@ -257,7 +257,8 @@ impl Functions {
                 first.size = later.size;
             }
             if alias && self.are_different_functions(first, later) {
-                folded.push(*later);
+                let size = first.size.max(later.size);
+                folded.push(FunctionSymbol { size, ..*later });
             }
             alias
         });
@@ -277,9 +278,11 @@ impl Functions {
         is_mangled(a) && is_mangled(b) && a != b && !are_variants(a, b)
     }
 
-    /// Whether functions have their code in common with others.
-    pub(in crate::binary) fn has_folded(&self) -> bool {
-        !self.folded.is_empty()
+    /// Whether an address may be in a function that has its code in common with others.
+    pub(in crate::binary) fn may_be_folded(&self, at: u64) -> bool {
+        let behind = self.folded.partition_point(|other| other.start.0 <= at);
+        let before = behind.checked_sub(1).map(|place| &self.folded[place]);
+        before.is_some_and(|other| other.size == 0 || at < other.end().0)
     }
 
     /// The linkage names of the functions that have the same code as the one that starts there.

@@ -213,7 +213,8 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         let is_within_user = both.all(|frame| is_of_user(trace, frame));
         let mut start = match path.caller.filter(|_| !is_outermost) {
             Some(caller) => starts[caller],
-            None => checks.starts_task(path.frame).filter(|_| caller.is_none()),
+            None if is_start && caller.is_none() => checks.starts_task(path.frame),
+            None => None,
         };
         if let Some(begins) = start {
             let missing = match &verdict {
