@@ -16,33 +16,30 @@ use crate::trace::{AddressPathId, FrameId, ImageId, Trace};
 use super::check::Checks;
 use super::function_exits::FunctionStart;
 
+/// Longer ones are not looked at: three frames are the rule.
+const LONGEST: usize = 8;
+
 /// The stacks outside of functions with which programs and threads start, as far as frame pointers show.
 #[derive(Default)]
 pub(super) struct Beginnings {
-    of: FxHashMap<FunctionStart, Vec<Beginning>>,
-}
-
-/// A stack from the function that nothing calls.
-struct Beginning {
-    /// Where that function is.
-    image: ImageId,
-    /// Its frames, the outermost first.
-    frames: Vec<FrameId>,
+    /// By that function and the file of the outermost one, which nothing calls; `None` for several.
+    of: FxHashMap<(FunctionStart, ImageId), Option<Vec<FrameId>>>,
 }
 
 impl Beginnings {
     /// Those that are recorded.
     pub fn of(trace: &Trace, checks: &mut Checks) -> Beginnings {
         let mut beginnings = Beginnings::default();
-        let mut begins: IdVec<AddressPathId, bool> = IdVec::new();
+        // For each path how many frames it has, if it is one.
+        let mut begins: IdVec<AddressPathId, Option<usize>> = IdVec::new();
         for (_, path) in trace.paths.enumerate() {
             let Some(caller) = path.caller else {
-                begins.push(checks.is_outermost(path.frame));
+                begins.push(checks.is_outermost(path.frame).then_some(1));
                 continue;
             };
-            let start = { begins[caller] }.then(|| checks.starts_task(path.frame));
-            let start = start.flatten();
-            begins.push(start.is_some());
+            let length = begins[caller].filter(|&length| length <= LONGEST);
+            let start = length.and_then(|_| checks.starts_task(path.frame));
+            begins.push(length.filter(|_| start.is_some()).map(|length| length + 1));
             if let Some(start) = start {
                 beginnings.add(trace, start, caller);
             }
@@ -53,35 +50,35 @@ impl Beginnings {
     fn add(&mut self, trace: &Trace, start: FunctionStart, caller: AddressPathId) {
         let mut frames = Vec::new();
         let mut at = Some(caller);
+        let mut image = start.image;
         while let Some(path) = at {
-            frames.push(trace.paths[path].frame);
+            let frame = trace.paths[path].frame;
+            frames.push(frame);
+            image = trace.frames[frame].image;
             at = trace.paths[path].caller;
         }
         frames.reverse();
         // Whether a frame was left by rules or by a frame pointer does not matter.
-        let place = |frame: FrameId| -> (ImageId, CodeAddress) {
-            let frame = trace.frames[frame];
+        let place = |frame: &FrameId| -> (ImageId, CodeAddress) {
+            let frame = trace.frames[*frame];
             (frame.image, frame.address)
         };
-        let is_same = |known: &Beginning| {
-            let [known, new] = [&known.frames, &frames].map(|it| it.iter().copied().map(place));
-            known.eq(new)
-        };
-        let known = self.of.entry(start).or_default();
-        if let Some(&outermost) = frames.first().filter(|_| !known.iter().any(is_same)) {
-            known.push(Beginning {
-                image: trace.frames[outermost].image,
-                frames,
-            });
+        let known = self.of.entry((start, image));
+        let known = known.or_insert_with(|| Some(frames.clone()));
+        let is_other = |known: &Vec<FrameId>| !known.iter().map(place).eq(frames.iter().map(place));
+        if known.as_ref().is_some_and(is_other) {
+            *known = None;
         }
     }
 
     /// The frames outside of a function with which a program or a thread starts, where that leads to this
     /// file; `None` where there are none, or several.
     pub fn outside(&self, start: FunctionStart, entered: ImageId) -> Option<&[FrameId]> {
-        let may_be = |it: &&Beginning| it.image == start.image || it.image == entered;
-        let mut these = self.of.get(&start)?.iter().filter(may_be);
-        let only = these.next()?;
-        these.next().is_none().then_some(&only.frames)
+        let of = |image| self.of.get(&(start, image));
+        let other = of(entered).filter(|_| entered != start.image);
+        match (of(start.image), other) {
+            (Some(_), Some(_)) => None,
+            (only, other) => only.or(other)?.as_deref(),
+        }
     }
 }

@@ -371,7 +371,7 @@ struct Making {
     candidates: FxHashMap<Rc<[Missing]>, Option<Rc<[FrameId]>>>,
     /// The marks that were put in, by what they say.
     marks: FxHashMap<CaveatKind, AddressPathId>,
-    /// The paths with others outside of them.
+    /// The paths under others: by the innermost of what was put in outside of them, and as they were.
     moved: FxHashMap<(AddressPathId, AddressPathId), AddressPathId>,
 }
 
@@ -495,28 +495,34 @@ impl Making {
         frames: &[FrameId],
         path: Option<AddressPathId>,
     ) -> Option<AddressPathId> {
+        let mut put_in = None;
+        for &frame in frames {
+            let path = AddressPath {
+                caller: put_in,
+                frame,
+            };
+            put_in = Some(self.put_in_frame(path, [frame].into()));
+        }
+        let put_in = put_in?;
         let mut stack = Vec::new();
-        let mut at = path;
+        let (mut at, mut caller) = (path, put_in);
         while let Some(id) = at {
+            if let Some(&known) = self.moved.get(&(put_in, id)) {
+                caller = known;
+                break;
+            }
             stack.push(id);
             at = self.checked.paths[id].caller;
         }
-        let mut caller = None;
-        for &frame in frames {
-            let path = AddressPath { caller, frame };
-            caller = Some(self.put_in_frame(path, [frame].into()));
-        }
         for id in stack.into_iter().rev() {
-            caller = caller.map(|caller| self.moved(caller, id));
+            caller = self.moved(caller, id);
+            self.moved.insert((put_in, id), caller);
         }
-        caller
+        Some(caller)
     }
 
     /// The innermost frame of a path under another caller.
     fn moved(&mut self, caller: AddressPathId, path: AddressPathId) -> AddressPathId {
-        if let Some(&known) = self.moved.get(&(caller, path)) {
-            return known;
-        }
         let AddressPath { frame, .. } = self.checked.paths[path];
         let caller_of = AddressPath {
             caller: Some(caller),
@@ -530,7 +536,6 @@ impl Making {
         if let Some(places) = self.checked.left_at.get(&path).cloned() {
             self.checked.left_at.insert(id, places);
         }
-        self.moved.insert((caller, path), id);
         id
     }
 
