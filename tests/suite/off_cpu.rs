@@ -155,16 +155,19 @@ fn by_perf(file: &Path) -> Option<(u64, u64)> {
     ])?;
     let mut left: BTreeMap<i32, (u64, bool)> = BTreeMap::new();
     let mut ended = Vec::new();
+    let mut processes: BTreeMap<i32, i32> = BTreeMap::new();
     let (mut blocked, mut preempted, mut last) = (0, 0, end(file));
     for line in script.lines() {
         // `16140/16142 11946.266152000: PERF_RECORD_SWITCH IN`.
         let Some((task, rest)) = line.trim().split_once(' ') else {
             continue;
         };
-        let tid = task.split_once('/').and_then(|(_, tid)| tid.parse().ok());
-        let Some((tid, (time, what))) = tid.zip(rest.trim().split_once(": ")) else {
+        let ids = task.split_once('/');
+        let ids = ids.and_then(|(pid, tid)| Some((pid.parse().ok()?, tid.parse().ok()?)));
+        let Some(((pid, tid), (time, what))) = ids.zip(rest.trim().split_once(": ")) else {
             continue;
         };
+        processes.insert(tid, pid);
         let time: u64 = time.replace('.', "").parse().unwrap();
         last = last.max(time);
         let other = |name: &str| {
@@ -172,7 +175,11 @@ fn by_perf(file: &Path) -> Option<(u64, u64)> {
             let (_, tid) = numbers.split_once(')')?.0.split_once(':')?;
             tid.parse::<i32>().ok()
         };
-        if let Some(tid) = other("PERF_RECORD_EXIT(") {
+        if what.contains("PERF_RECORD_COMM exec") {
+            // A thread that executes a program is the only one left, and takes the number of its process.
+            left.retain(|other, _| *other == tid || processes.get(other) != Some(&pid));
+            ended.retain(|&ended| ended != tid);
+        } else if let Some(tid) = other("PERF_RECORD_EXIT(") {
             ended.push(tid);
             left.remove(&tid);
         } else if let Some(tid) = other("PERF_RECORD_FORK(") {
