@@ -549,7 +549,10 @@ fn recursion_without_frame_pointers_has_complete_stacks() {
                 return false;
             };
             // main calls rounds, and then even and odd take turns.
-            let mut own = stack[main + 1..].iter().map(String::as_str);
+            // On a busy machine one stack in four goes on in the kernel.
+            let is_kernel = |name: &&str| name.starts_with("asm_") || name.starts_with("entry_");
+            let own = stack[main + 1..].iter().map(String::as_str);
+            let mut own = own.take_while(|name| !is_kernel(name));
             let turns = ["even", "odd"].iter().cycle();
             own.next() == Some("rounds") && own.zip(turns).all(|(a, b)| a == *b)
         });
