@@ -20,8 +20,8 @@ define_id! {
 pub enum CallerBy {
     /// By unwinding rules, or by the processor: it is the caller.
     Rules,
-    /// By rules, or by a frame pointer where there are none, further out than code without rules, which
-    /// a frame pointer has left: the caller, if that was right.
+    /// In a copy of the stack, by rules or else by a frame pointer, after a frame pointer has led through
+    /// code without rules: it is the caller if that frame pointer was right.
     Copy,
     /// By a frame pointer, which skips the caller of a function that keeps no frame.
     FramePointer,

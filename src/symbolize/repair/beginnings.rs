@@ -5,8 +5,8 @@
 //!   by frame pointers                                __libc_start_call_main ← main ← play
 //! ```
 //!
-//! Each program begins in its own `_start`, which is in the file of the function that is entered from the C
-//! library, or not to be told.
+//! Each program begins in its own `_start`. It is known by its file, which is that of the function that the C
+//! library calls; otherwise the stack stays as it is.
 
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ const LONGEST: usize = 8;
 /// The stacks outside of functions with which programs and threads start, as far as frame pointers show.
 #[derive(Default)]
 pub(super) struct Beginnings {
-    /// By that function and the file of the outermost one, which nothing calls; `None` for several.
+    /// By that function and the file of the outermost one, which nothing calls; `None` if stacks differ.
     of: FxHashMap<(FunctionStart, ImageId), Option<Vec<FrameId>>>,
 }
 
@@ -71,8 +71,8 @@ impl Beginnings {
         }
     }
 
-    /// The frames outside of a function with which a program or a thread starts, where that leads to this
-    /// file; `None` where there are none, or several.
+    /// The frames outside of a function with which a program or a thread starts and which leads to this file;
+    /// `None` if no stack shows them, or stacks differ.
     pub fn outside(&self, start: FunctionStart, entered: ImageId) -> Option<&[FrameId]> {
         let of = |image| self.of.get(&(start, image));
         let other = of(entered).filter(|_| entered != start.image);

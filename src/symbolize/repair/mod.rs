@@ -22,6 +22,7 @@ mod beginnings;
 mod callers;
 mod case;
 mod check;
+mod checked;
 mod code;
 mod control_flow;
 mod explain;
@@ -30,6 +31,7 @@ mod follow;
 mod frames;
 mod function_exits;
 mod go_runtime;
+mod making;
 mod mapped;
 mod paths;
 mod unknown_callers;
@@ -44,8 +46,8 @@ use super::library::Library;
 use super::name_source::NameSource;
 use super::names::Names;
 
+pub(super) use checked::{Checked, Correction};
 pub(super) use follow::Followed;
-pub(super) use paths::{Checked, Correction};
 
 use self::check::Checks;
 

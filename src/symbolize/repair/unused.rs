@@ -3,7 +3,7 @@
 use crate::base::IdVec;
 use crate::trace::{AddressPath, AddressPathId, AddressPaths, FrameId, Trace};
 
-use super::paths::Checked;
+use super::checked::Checked;
 
 impl Checked {
     /// Drops the paths that lead to no sample, and the frames that no path has: what a stack was cut
