@@ -199,8 +199,8 @@ impl SamplingArgs {
         }
     }
 
-    /// The level of compression unless one is given. Threads that wait for each other switch 100
-    /// 000 times a second, with 8 KiB of stack each. As such stacks repeat, compression shrinks
+    /// The level of compression unless one is given. Threads that wait for each other switch
+    /// 100 000 times a second, with 8 KiB of stack each. As such stacks repeat, compression shrinks
     /// them by a factor of 20 and more, to less than a file with frame pointers takes.
     fn compression(&self, stacks: Stacks) -> Option<u8> {
         let unasked = self.off_cpu && self.call_graph == CallGraph::Auto;

@@ -17,7 +17,7 @@
 //! Without `/proc` the path is resolved a second time and the object is compared.
 //!
 //! The rooms that import it open such files in no other way;
-//! `tests/suite/architecture.rs` enforces that.
+//! `tests/suite/pure/architecture.rs` enforces that.
 
 mod resolve;
 

@@ -204,7 +204,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     fn fork(&mut self, misc: u16, task: &Task) {
         if task.pid != task.parent_pid {
             // The recorder synthesizes such records for processes that ran before it; their
-            // // mappings follow.
+            // mappings follow.
             let copies = misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
             self.stacks.fork(task.pid, task.parent_pid, copies);
         }

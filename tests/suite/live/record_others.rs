@@ -1,0 +1,93 @@
+//! How long `record` records, and processes of other users.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::record::{PROFTOOL, Room, can_record, is_root, stderr};
+use crate::support::record_attach::{BURN_LONG, Running, succeeds};
+use crate::support::record_others::{NOBODY, paranoid, record_as_nobody};
+use crate::support::repeated::repeated;
+use crate::support::{bound_to_test, copy_program, skipped};
+
+/// The times of all samples in a file, in seconds.
+fn times(path: &Path) -> Vec<f64> {
+    let file = fs::read(path).unwrap();
+    let word = |at: usize| u64::from_ne_bytes(file[at..at + 8].try_into().unwrap());
+    let (mut at, size) = (word(40) as usize, word(48) as usize);
+    let end = at + size;
+    let mut times = Vec::new();
+    while at < end {
+        let header = word(at);
+        // The header, IDENTIFIER, IP, TID, TIME.
+        if header as u32 == 9 {
+            times.push(word(at + 32) as f64 / 1e9);
+        }
+        at += (header >> 48) as usize;
+    }
+    times
+}
+
+#[test]
+fn the_duration_is_that_of_sampling() {
+    repeated(|| {
+        let room = Room::new();
+        // A processor has samples also while it is idle, or busy with others.
+        let args = ["-q", "-e", "cpu-clock", "-F", "997", "-C", "0", "-d", "1"];
+        let output = room.record(&[&args[..], &["-g", "fp"]].concat());
+        if !output.status.success() {
+            return skipped(&stderr(&output));
+        }
+        let times = times(&room.path("perf.data"));
+        let first = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let last = times.iter().copied().fold(0.0, f64::max);
+        assert!(last - first > 0.98, "{} s", last - first);
+    });
+}
+
+#[test]
+fn processes_of_other_users_with_the_name_are_left_out_and_reported() {
+    repeated(|| {
+        if !is_root() || !can_record() {
+            return skipped("only root can give privileges up");
+        }
+        if paranoid() > 2 {
+            return skipped("kernel.perf_event_paranoid is above 2");
+        }
+        let room = Room::new();
+        let name = format!("mix-{}", std::process::id());
+        let program = room.path(&name);
+        copy_program("/bin/sh", &program);
+        let burning = || {
+            let mut command = bound_to_test(program.to_str().unwrap());
+            command.args(["-c", BURN_LONG]);
+            command
+        };
+        let other = Running::new(burning());
+        let args = ["-q", "-g", "fp", "-d", "0.4", "--comm", &name];
+        let output = record_as_nobody(&room, &args);
+        assert_eq!(output.status.code(), Some(125));
+        let text = stderr(&output);
+        assert!(text.contains("which belongs to user 0"), "{text}");
+
+        let mut own = burning();
+        own.gid(NOBODY).uid(NOBODY);
+        let own = Running::new(own);
+        let output = record_as_nobody(&room, &args);
+        succeeds(&output);
+        let told = format!(
+            "left out 1 of 2 processes, which this user may not record: {} of user 0;",
+            other.pid()
+        );
+        assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+        let mut flat = Command::new(PROFTOOL);
+        flat.args(["flat", "--pid", &own.pid(), "--format", "json"]);
+        let flat = flat.current_dir(&room.0).output().unwrap();
+        succeeds(&flat);
+        let all = times(&room.path("perf.data")).len();
+        let own = format!("\"samples\":{all},");
+        let told = String::from_utf8_lossy(&flat.stdout);
+        assert!(all > 10 && told.contains(&own), "{all} samples: {told}");
+    });
+}

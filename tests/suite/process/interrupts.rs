@@ -1,0 +1,99 @@
+//! The stack of an interrupt stands on that of what it interrupted, but nothing was called.
+
+use proftool::analysis::cycles::Summary;
+use proftool::analysis::graph::Options;
+use proftool::export::{Facts, text};
+use proftool::input::folded;
+use proftool::profile::{EventId, Filter, FunctionId, Profile};
+use proftool::view::{Figures, Names, Subject, graph};
+
+use crate::support::cli::proftool;
+use crate::support::written::{CPU_CLOCK, Recording, Taken};
+
+/// `lock` is interrupted, and the handler locks and unlocks, too.
+const STACKS: &str = "\
+read;lock 10
+read;lock;irq;handle;lock 2
+read;unlock;irq;handle;lock;unlock 1
+walk;walk 4
+";
+
+fn page(profile: &Profile) -> (usize, String) {
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let subject = Subject {
+        profile,
+        selection: &selection,
+        names: Names::Short,
+        figures: Figures::All,
+    };
+    let found = Summary::of(profile, &selection, &Options::default());
+    assert_eq!(found.recursive.len(), 1, "only walk calls itself");
+    let view = graph::arrange(&subject, &found.graph, &graph::Options::default());
+    let mut out = Vec::new();
+    let look = text::Options {
+        width: 200,
+        color: false,
+    };
+    text::write(&mut out, &view.page(&subject), &look, &Facts).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    (found.graph.cycles.members().len(), text)
+}
+
+#[test]
+fn an_interrupt_forms_no_cycle() {
+    let mut profile = folded::read(STACKS.as_bytes(), &mut |_| {}).unwrap();
+    let (cycles, text) = page(&profile);
+    assert_eq!(cycles, 1, "as calls they would be a cycle");
+    assert!(!text.contains("interrupts"), "{text}");
+
+    let is_entry = |&id: &FunctionId| profile.functions[id].name == "irq";
+    let entries = profile.functions.ids().filter(is_entry).collect();
+    profile.code.set_interrupts(entries);
+    let (cycles, text) = page(&profile);
+    assert_eq!(cycles, 0, "{text}");
+    let told = "interrupts (not calls): lock → irq (2 samples), unlock → irq (1 sample)";
+    assert!(text.contains(told), "{text}");
+}
+
+/// The cycles and the functions that call themselves, in a recording of the kernel whose function
+/// `entry` stands between `lock` and the handler that locks again.
+fn recorded(entry: &str) -> (usize, usize) {
+    const START: u64 = 0xffff_ffff_c000_0000;
+    let functions = ["read", "lock", entry, "handle"];
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    recording.process(7, "app");
+    for (index, name) in (0..).zip(functions) {
+        recording.kernel_function(name, START + index * 0x100, 0x100);
+    }
+    let [read, lock, entry_at, handle] = [0, 1, 2, 3].map(|index| START + index * 0x100 + 0x10);
+    let stacks: [&[u64]; 3] = [
+        &[lock, read],
+        &[lock, handle, entry_at, lock, read],
+        &[handle, entry_at, lock, read],
+    ];
+    for (time, kernel) in (1000..).zip(stacks) {
+        recording.sample(Taken {
+            task: 7,
+            time,
+            kernel,
+            ..Taken::default()
+        });
+    }
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let data = directory.join(format!("interrupts-{entry}.data"));
+    recording.write(&data);
+    let mut command = proftool(&["cycles", "--format", "json"]);
+    let output = command.arg(&data).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |key: &str| json[key].as_array().unwrap().len();
+    assert_eq!(json["samples"], 3, "{json}");
+    (count("cycles"), count("recursive"))
+}
+
+#[test]
+fn a_recorded_interrupt_of_the_kernel_forms_no_cycle() {
+    assert_eq!(recorded("asm_sysvec_apic_timer_interrupt"), (0, 0));
+    assert_eq!(recorded("el1h_64_irq"), (0, 0));
+    // A function that is called makes it one.
+    assert_eq!(recorded("deliver"), (1, 0));
+}

@@ -1,0 +1,345 @@
+//! Profiles of other tools as inputs: nothing that a format holds is lost on the way in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use proftool::analysis::inclusive;
+use proftool::analysis::tree::Collapse;
+use proftool::base::{CaveatKind, Unit, printable};
+use proftool::input::{self, Options, Reason};
+use proftool::pprof::{Function, Line, Location, Mapping, Profile as File, Sample, ValueType};
+use proftool::profile::{EventId, Filter, FunctionKind, Profile, Selection, Weighing};
+use proptest::collection::vec;
+use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+use prost::Message;
+
+use crate::support::exports::{build, exported, samples, select, truth};
+use crate::support::laws;
+use crate::support::readers;
+
+fn read(bytes: Vec<u8>) -> Result<Profile, Reason> {
+    let read = input::read(bytes, &Options::default());
+    read.map_err(|error| error.reason)
+}
+
+proptest! {
+    #![proptest_config(laws::cases(96))]
+
+    #[test]
+    fn what_is_written_is_read_with_the_same_totals(samples in samples()) {
+        let samples: Vec<_> = samples.into_iter().filter(|sample| sample.2 > 0).collect();
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let profile = build(&samples);
+        let selection = select(&profile, Weighing::Weight);
+        let files = exported(&profile, &selection, Collapse::None);
+        for ((format, is_printed, keeps_apart, _), file) in readers::ALL.iter().zip(files) {
+            if !["pprof", "speedscope", "perf-script"].contains(format) {
+                continue;
+            }
+            let again = read(file).unwrap();
+            let selected = again.select(again.main_event().unwrap(), &Filter::default());
+            prop_assert_eq!(selected.total(), selection.total(), "{}", format);
+            let (mut want, mut got) =
+                (truth(&profile, &selection, *is_printed), truth(&again, &selected, false));
+            if !keeps_apart {
+                (want, got) = (readers::names(&want), readers::names(&got));
+            }
+            prop_assert_eq!(got, want, "{}", format);
+            prop_assert_eq!(selected.samples(), selection.samples());
+            prop_assert_eq!(selected.event(), selection.event());
+            prop_assert_eq!(marked(&again, &selected), marked(&profile, &selection), "{}", format);
+            let threads: BTreeSet<_> = selection.rows().iter().map(|row| row.thread).collect();
+            prop_assert_eq!(again.threads.len(), threads.len());
+        }
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        samples in samples(),
+        format in 0..3usize,
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let profile = build(&samples);
+        let selection = select(&profile, Weighing::Weight);
+        let mut files = exported(&profile, &selection, Collapse::None);
+        let mut file = match format {
+            0 => readers::pprof_file(&files[0]).encode_to_vec(),
+            1 => files.swap_remove(2),
+            _ => files.swap_remove(5),
+        };
+        for (place, byte) in damage {
+            let place = place.index(file.len());
+            file[place] = byte;
+        }
+        let _ = read(file);
+    }
+}
+
+/// A frame: its name, and whether it was restored or is not called by the frame outside of it.
+type Marked = (String, bool, bool);
+
+/// The stacks of a selection, root first, with their weights and numbers of samples.
+fn marked(profile: &Profile, selection: &Selection) -> BTreeMap<Vec<Marked>, (u64, u64)> {
+    let mut stacks = BTreeMap::new();
+    for row in selection.rows() {
+        let path = std::iter::successors(Some(row.path), |&path| profile.paths[path].caller);
+        let frame = |path| {
+            let path = &profile.paths[path];
+            let name = printable(&profile.functions[path.function].name).into_owned();
+            (name, path.inferred, path.across_gap)
+        };
+        let mut stack: Vec<Marked> = path.map(frame).collect();
+        stack.reverse();
+        let sum: &mut (u64, u64) = stacks.entry(stack).or_default();
+        sum.0 += row.weight;
+        sum.1 += row.samples;
+    }
+    stacks
+}
+
+/// A profile as other tools write them, with these sample types and one sample a row of values.
+fn file(types: &[(&str, &str)], values: &[&[i64]]) -> File {
+    let mut file = File {
+        string_table: vec![Vec::new()],
+        ..File::default()
+    };
+    let mut text = |text: &str| {
+        file.string_table.push(text.as_bytes().to_vec());
+        file.string_table.len() as i64 - 1
+    };
+    let types = types.iter().map(|(kind, unit)| ValueType {
+        kind: text(kind),
+        unit: text(unit),
+    });
+    let types = types.collect();
+    let (name, library) = (text("main"), text("/lib/libx.so"));
+    file.sample_type = types;
+    file.mapping = vec![Mapping {
+        id: 1,
+        filename: library,
+        ..Mapping::default()
+    }];
+    file.function = vec![Function {
+        id: 9,
+        name,
+        ..Function::default()
+    }];
+    let line = Line {
+        function_id: 9,
+        line: 0,
+    };
+    file.location = vec![
+        Location {
+            id: 1,
+            line: vec![line],
+            ..Location::default()
+        },
+        Location {
+            id: 2,
+            mapping_id: 1,
+            address: 0x1234,
+            ..Location::default()
+        },
+    ];
+    let sample = |values: &&[i64]| Sample {
+        location_id: vec![2, 1],
+        value: values.to_vec(),
+        label: Vec::new(),
+    };
+    file.sample = values.iter().map(sample).collect();
+    file
+}
+
+#[test]
+fn sample_types_are_events_and_samples_are_their_number() {
+    let cpu = file(
+        &[("samples", "count"), ("cpu", "nanoseconds")],
+        &[&[3, 30], &[1, 10]],
+    );
+    let profile = read(cpu.encode_to_vec()).unwrap();
+    let events: Vec<_> = profile
+        .events
+        .iter()
+        .map(|event| (&*event.name, &event.unit))
+        .collect();
+    assert_eq!(events, [("cpu", &Unit::Nanoseconds)]);
+    let selection = select(&profile, Weighing::Weight);
+    assert_eq!((selection.total(), selection.samples()), (40, 4));
+    assert_eq!(profile.caveats.count(CaveatKind::CountUnstated), 0);
+    // Without a name in the file, a frame is told apart by its address.
+    let names: Vec<_> = profile
+        .functions
+        .iter()
+        .map(|f| (&*f.name, f.kind))
+        .collect();
+    let unnamed = ("[unknown] /lib/libx.so 0x1234", FunctionKind::Unknown);
+    assert_eq!(names, [unnamed, ("main", FunctionKind::Named)]);
+
+    let mut heap = file(
+        &[
+            ("alloc_space", "bytes"),
+            ("inuse_space", "kilobytes"),
+            ("delay", "milliseconds"),
+        ],
+        &[&[5, 0, 2]],
+    );
+    heap.string_table.push(b"delay".to_vec());
+    heap.default_sample_type = heap.string_table.len() as i64 - 1;
+    let profile = read(heap.encode_to_vec()).unwrap();
+    let names: Vec<_> = profile.events.iter().map(|event| &*event.name).collect();
+    assert_eq!(names, ["delay", "alloc_space", "inuse_space"]);
+    assert_eq!(select(&profile, Weighing::Weight).total(), 2_000_000);
+    assert_eq!(profile.caveats.count(CaveatKind::CountUnstated), 1);
+}
+
+#[test]
+fn negative_values_and_dangling_ids_are_left_out_with_a_caveat() {
+    let mut diff = file(&[("cpu", "nanoseconds")], &[&[-5], &[7]]);
+    diff.sample[1].location_id.push(77);
+    let profile = read(diff.encode_to_vec()).unwrap();
+    assert_eq!(select(&profile, Weighing::Weight).total(), 7);
+    let skipped = profile
+        .caveats
+        .iter()
+        .find(|caveat| caveat.kind == CaveatKind::Skipped);
+    let details: Vec<_> = skipped.unwrap().details().collect();
+    let negative = "a value that is negative or exceeds 64 bits";
+    assert_eq!(
+        details,
+        [(negative, 1), ("a location that is not in the file", 1)]
+    );
+}
+
+#[test]
+fn a_pprof_profile_that_takes_too_much_memory_is_refused() {
+    // A sample type, an empty text, and samples of two bytes each.
+    let mut bytes = vec![0x0a, 2, 0x08, 0, 0x32, 0];
+    bytes.extend([0x12, 0].repeat(16 << 20));
+    // Stored, not deflated: only what the messages take in memory counts here.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    gzip.write_all(&bytes).unwrap();
+    let read = read(gzip.finish().unwrap());
+    assert!(
+        matches!(read, Err(Reason::Compressed { format: "gzip" })),
+        "{read:?}"
+    );
+}
+
+#[test]
+fn deep_stacks_are_left_out() {
+    let mut deep = file(&[("cpu", "nanoseconds")], &[&[1], &[2]]);
+    deep.sample[0].location_id = vec![1; (1 << 18) + 1];
+    let profile = read(deep.encode_to_vec()).unwrap();
+    assert_eq!(select(&profile, Weighing::Weight).total(), 2);
+    assert_eq!(profile.caveats.count(CaveatKind::Skipped), 1);
+}
+
+#[test]
+fn other_gzip_files_are_refused_as_compressed() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"main;a 3\n").unwrap();
+    let read = read(gzip.finish().unwrap());
+    assert!(
+        matches!(read, Err(Reason::Compressed { format: "gzip" })),
+        "{read:?}"
+    );
+}
+
+/// Name, self and total of all functions, sorted.
+fn rows(profile: &Profile) -> Vec<(String, u64, u64)> {
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let weights = inclusive::by_function(profile, &selection);
+    let functions = profile.functions.enumerate();
+    let row = |(id, function): (_, &proftool::profile::Function)| {
+        (
+            function.name.clone(),
+            weights.self_weight[id],
+            weights.total[id],
+        )
+    };
+    let mut rows: Vec<_> = functions.map(row).collect();
+    rows.sort();
+    rows
+}
+
+fn row(name: &str, own: u64, total: u64) -> (String, u64, u64) {
+    (name.to_owned(), own, total)
+}
+
+#[test]
+fn the_text_of_perf_script_is_read_in_its_forms() {
+    let text = "# a note\n\
+        \x20    my app   1/2   [003]  12.500000:      10 cycles:u: \n\
+        \t  7f01 leaf+0x1a (/bin/my app)\n\
+        \t  7f02 inner (inlined)\n\
+        \t  7f03 operator()(int) (/bin/my app)\n\
+        \n\
+        my app 2 12.600000: cycles:u:\n\
+        \t  7f03 operator()(int)+0xff (/bin/my app)\n\
+        \t  7f09 [unknown] ([unknown])\n\
+        \n\
+        cc  7 13.000001:          5 cycles:u:  7f01 leaf+0x1b (/bin/my app)\n\
+        what is this\n";
+    let profile = read(text.as_bytes().to_vec()).unwrap();
+    let expected = [
+        row("[unknown] 0x7f09", 0, 1),
+        row("inner", 0, 10),
+        row("leaf", 15, 15),
+        row("operator()(int)", 1, 11),
+    ];
+    assert_eq!(rows(&profile), expected);
+    let threads: Vec<_> = profile
+        .threads
+        .iter()
+        .map(|t| (&*t.comm, t.pid, t.tid))
+        .collect();
+    assert_eq!(threads, [("my app", 1, 2), ("my app", 2, 2), ("cc", 7, 7)]);
+    assert_eq!(profile.events.iter().next().unwrap().name, "cycles:u");
+    assert_eq!(profile.caveats.count(CaveatKind::BadLine), 1);
+    let inlined = profile.paths.enumerate().filter(|(_, path)| path.inlined);
+    assert_eq!(inlined.count(), 1);
+}
+
+#[test]
+fn evented_profiles_of_speedscope_weigh_the_time_between_events() {
+    let text = r#"{"$schema": "https://www.speedscope.app/file-format-schema.json",
+        "shared": {"frames": [{"name": "main"}, {"name": "work", "file": "a.c", "line": 3}]},
+        "profiles": [{"type": "evented", "name": "t", "unit": "milliseconds", "startValue": 0,
+        "endValue": 10, "events": [{"type": "O", "at": 0, "frame": 0}, {"type": "O", "at": 2,
+        "frame": 1}, {"type": "C", "at": 9.5, "frame": 1}, {"type": "C", "at": 10, "frame": 0}]}]}"#;
+    let profile = read(text.as_bytes().to_vec()).unwrap();
+    let expected = [
+        row("main", 2_500_000, 10_000_000),
+        row("work", 7_500_000, 7_500_000),
+    ];
+    assert_eq!(rows(&profile), expected);
+    assert_eq!(
+        profile.events.iter().next().unwrap().unit,
+        Unit::Nanoseconds
+    );
+    assert_eq!(profile.caveats.count(CaveatKind::CountUnstated), 1);
+}
+
+#[test]
+fn folded_stacks_that_begin_like_another_format_are_folded_stacks() {
+    let lines = [
+        ("{\"name\": 1};work 3\n", "{\"name\": 1}"),
+        (
+            "cc 7 13.000001: cycles:  7f05 leaf (/bin/app);work 3\n",
+            "cc 7 13.000001: cycles:  7f05 leaf (/bin/app)",
+        ),
+    ];
+    for (text, root) in lines {
+        let profile = read(text.as_bytes().to_vec()).unwrap();
+        assert_eq!(rows(&profile), {
+            let mut rows = [row(root, 0, 3), row("work", 3, 3)];
+            rows.sort();
+            rows
+        });
+    }
+    // Other documents are no stacks, however their lines end.
+    let other = read(b"{\"a\": 5\n, \"b\": 12\n}\n".to_vec());
+    assert!(matches!(other, Err(Reason::Unknown)), "{other:?}");
+}

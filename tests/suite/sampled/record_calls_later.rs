@@ -1,0 +1,58 @@
+//! Stacks of a program that waits for the recorder.
+
+use crate::support::record::{Room, can_record, stderr};
+use crate::support::record_calls::{answer, built};
+use crate::support::record_calls_later::LEAF;
+use crate::support::repeated::repeated;
+use crate::support::skipped;
+
+#[test]
+fn while_a_program_waits_for_the_recorder_its_stacks_are_whole() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        let text = "#include <unistd.h>\n__attribute__((noipa)) void become(char **argv) { execv(argv[1], argv + 1); }\n\
+        int main(int argc, char **argv) { become(argv); return argc; }";
+        let (Some(leaf), Some(host)) = (
+            built(&room, LEAF, &[], "leaf"),
+            built(&room, text, &[], "host"),
+        ) else {
+            return;
+        };
+        let names = [host.to_str().unwrap(), leaf.to_str().unwrap()];
+        let options = [
+            "--counts",
+            "--follow-exec",
+            "--off-cpu",
+            "-g",
+            "dwarf",
+            "-e",
+            "cpu-clock:u",
+            "-o",
+            "out.data",
+            "--",
+        ];
+        let output = room.record(&[&options[..], &names].concat());
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        let folded = answer(
+            &room,
+            &["export", "out.data", "--to", "folded", "--event", "off-cpu"],
+        );
+        if !folded.status.success() {
+            return skipped("off-CPU time cannot be recorded here");
+        }
+        let folded = String::from_utf8(folded.stdout).unwrap();
+        let waits: Vec<&str> = folded
+            .lines()
+            .filter(|line| line.contains("futex_wait"))
+            .collect();
+        assert!(!waits.is_empty(), "{folded}");
+        assert!(
+            waits.iter().all(|line| line.contains("main;become;")),
+            "{folded}"
+        );
+        assert!(!folded.contains("memfd"), "{folded}");
+    });
+}
