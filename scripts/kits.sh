@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# kits.sh [KIT…]: runs kits of ../shared on a release build: identity and stacks, or those named (faults).
-# Without the folder there is nothing to do. A check that failed is run once more alone: shares of time waver on a busy machine.
+# kits.sh [KIT…]: runs kits of ../shared on the program that test.sh built: identity and stacks, or those named (faults).
+# Without the folder there is nothing to do. What fails in identity is run once more alone, which is
+# reported: shares of time waver on a busy machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/phases.sh
 
 kits=$(realpath -m ../shared)
 [ -d "$kits" ] || { echo "no kits at $kits"; exit 0; }
 [ $# -gt 0 ] || set -- identity stacks
-cargo build --release --locked --quiet
-proftool=$(realpath "${CARGO_TARGET_DIR:-target}/release/proftool")
+cargo build --locked --quiet
+proftool=$(realpath "${CARGO_TARGET_DIR:-target}/debug/proftool")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -18,7 +20,7 @@ identity() {
   # A failed check is said as "FAIL CASE/CHECK: …".
   failed=$(sed -nE 's|^FAIL ([^/ ]+)/.*|\1|p' "$log" | sort -u | paste -sd'|')
   cat "$log"
-  [ -n "$failed" ] && echo "once more: $failed" && python3 "$runner" "$proftool" "^($failed)\$" >"$log"
+  [ -n "$failed" ] && echo "repeated: identity $failed 2 of 2" && python3 "$runner" "$proftool" "^($failed)\$" >"$log"
 }
 
 stacks() {
@@ -37,8 +39,9 @@ faults() {
 
 status=0
 for kit; do
-  echo "== $kit"
-  "$kit" || status=1
+  phase "kit $kit" "$kit" || status=1
   tail -n 3 "$log"
 done
+echo "== phases"
+list_phases
 exit "$status"

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use crate::support::record::{PROFTOOL, Room, can_record, is_root, samples, stderr};
 use crate::support::record_kept::said;
+use crate::support::record_others::record_as_nobody;
 use crate::support::skipped;
 
 /// A shell loop that burns processor time for some tenths of a second.
@@ -38,15 +38,11 @@ fn a_file_of_another_user_in_a_sticky_directory_also_stops_it() {
     let room = Room::new();
     fs::set_permissions(&room.0, fs::Permissions::from_mode(0o1777)).unwrap();
     fs::write(room.path("perf.data"), "precious").unwrap();
-    let record = |args: &[&str]| {
-        let mut command = room.command(args);
-        command.gid(65534).uid(65534).output().unwrap()
-    };
-    let output = record(&["-e", "cpu-clock:u", "true"]);
+    let output = record_as_nobody(&room, &["-e", "cpu-clock:u", "true"]);
     assert_eq!(output.status.code(), Some(125));
     let said = stderr(&output);
     assert!(said.contains("only its owner may rename"), "{said}");
-    assert_eq!(room.names(), ["perf.data"]);
+    assert_eq!(room.names(), ["perf.data", "proftool"]);
 }
 
 #[test]

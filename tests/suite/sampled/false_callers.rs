@@ -6,6 +6,7 @@ use crate::support::compile_text;
 use crate::support::cut::{json, row};
 use crate::support::repair::{recorded, stacks};
 use crate::support::repeated::repeated;
+use crate::support::shares::at_least;
 
 /// The stacks of a C program of this name, by the number of samples, recorded in this way; `None` where it
 /// cannot be recorded.
@@ -73,7 +74,7 @@ fn code_without_rules_is_not_called_by_the_caller_of_its_caller() {
                 let (_, gaps) =
                     counted(&stacks, |stack| stack.contains(";outer;[frames missing];"));
                 assert!(all > 100, "{stacks:?}");
-                assert!(gaps * 100 >= all * 98, "{gaps} of {all}: {stacks:?}");
+                assert!(at_least(gaps, all, 98.0), "{gaps} of {all}: {stacks:?}");
             }
         }
     });

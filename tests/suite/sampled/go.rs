@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::support::go::build;
 use crate::support::record::{Room, can_record, stderr};
 use crate::support::repeated::repeated;
+use crate::support::shares::at_least;
 use crate::support::{directory, ran, skipped};
 
 /// Records a program with these stacks.
@@ -64,7 +65,7 @@ fn stacks_of_stripped_go_programs_are_whole_and_have_the_callers_of_leaves() {
                 continue;
             }
             assert!(
-                right * 100 >= all * 99,
+                at_least(right, all, 99.0),
                 "{name}: {right} of {all}\n{folded}"
             );
         }
@@ -142,7 +143,7 @@ fn what_runs_in_a_panic_has_the_function_on_its_stack_that_failed() {
                 let has_failed = stack.contains("main.main;main.fails;runtime.sigpanic;");
                 whole += if has_failed { count } else { 0 };
             }
-            assert!(all > 20 && whole * 100 >= all * 95, "{stacks}: {folded}");
+            assert!(all > 20 && at_least(whole, all, 95.0), "{stacks}: {folded}");
             let report: serde_json::Value =
                 serde_json::from_str(&shown(&["report", "--format", "json"])).unwrap();
             let contradicted = report["quality"]["contradicted"]["samples"].as_u64();
@@ -232,7 +233,7 @@ fn c_code_that_go_calls_is_on_another_stack_that_frame_pointers_lead_to() {
                 };
                 right += if stack.starts_with(begins) { count } else { 0 };
             }
-            assert!(all > 20 && right * 100 >= all * 95, "{name}: {folded}");
+            assert!(all > 20 && at_least(right, all, 95.0), "{name}: {folded}");
             let is_elsewhere = said.contains("on another stack, of which there is no copy");
             assert_eq!(is_elsewhere, name == "without", "{said}");
             let is_unruled = said.contains("no unwind information");

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::record::{PROFTOOL, Room, can_record, stderr};
 use crate::support::repeated::repeated;
+use crate::support::shares::near;
 use crate::support::{ran, skipped};
 
 /// Percent of the time: each crate measures its own processor time and stops when it has had its
@@ -64,6 +65,7 @@ fn each_crate_is_charged_with_its_own_time() {
         assert!(output.status.success(), "{}", stderr(&output));
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         let total = told["total"].as_f64().unwrap();
+        let samples = told["samples"].as_u64().unwrap();
         let rows = told["owners"].as_array().unwrap().iter();
         let found: BTreeMap<&str, f64> = rows
             .map(|row| {
@@ -71,12 +73,13 @@ fn each_crate_is_charged_with_its_own_time() {
                 (row["name"].as_str().unwrap(), 100.0 * weight / total)
             })
             .collect();
-        // Each clock is read about once in a millisecond; what is left is sampling error.
+        // Each clock is read about once in a millisecond.
         for (name, share) in SHARES {
             let charged = found.get(name).copied().unwrap_or(0.0);
+            let part = (charged * samples as f64 / 100.0).round() as u64;
             assert!(
-                (charged - share).abs() < 4.0,
-                "{name}: {charged}, not {share}: {found:?}"
+                near(part, samples, share, 1.0),
+                "{name}: {charged} of {samples} samples, not {share}: {found:?}"
             );
         }
         let all: f64 = found.values().sum();

@@ -10,6 +10,7 @@ use std::process::Command;
 use crate::support::cli::proftool;
 use crate::support::ran;
 use crate::support::repeated::repeated;
+use crate::support::shares::at_least;
 use crate::support::truth::build;
 
 /// Processor time of each phase.
@@ -77,7 +78,7 @@ fn is_all_right(name: &str, flags: &[&str], phases: &[&str]) {
             assert!(all >= 20, "{name} {phase}: only {all} samples");
             // The few moments in which a function sets up its frame or leaves it.
             assert!(
-                right * 100 >= all * 98,
+                at_least(right, all, 98.0),
                 "{name} {phase}: {right} of {all} are {chain:?}: {stacks:?}"
             );
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::repeated::repeated;
+use crate::support::shares::at_least;
 use crate::support::skipped;
 use crate::support::unwind::{RECURSION, compiled, output, recorded};
 
@@ -94,7 +95,7 @@ fn recursion_without_frame_pointers_has_complete_stacks() {
             let whole = stacks.iter().filter(|(stack, _)| !is_broken(stack));
             let whole: u64 = whole.map(|(_, count)| count).sum();
             assert!(
-                all > 20 && whole * 100 >= all * 95,
+                all > 20 && at_least(whole, all, 95.0),
                 "{name}: {whole} of {all}: {stacks:?}"
             );
             if name == "stripped" {
@@ -115,7 +116,7 @@ fn recursion_without_frame_pointers_has_complete_stacks() {
             });
             let inside: u64 = inside.map(|(_, count)| count).sum();
             assert!(
-                inside * 100 >= all * 80,
+                at_least(inside, all, 80.0),
                 "{name}: {inside} of {all}: {stacks:?}"
             );
             let deepest = stacks.iter().map(|(stack, _)| stack.len()).max();
@@ -149,7 +150,10 @@ fn a_signal_handlers_stack_continues_in_the_interrupted_code() {
             through += u64::from(is_whole) * count;
         }
         assert!(all > 10, "{stacks:?}");
-        assert!(through * 100 >= all * 95, "{through} of {all}: {stacks:?}");
+        assert!(
+            at_least(through, all, 95.0),
+            "{through} of {all}: {stacks:?}"
+        );
     });
 }
 
@@ -174,7 +178,7 @@ fn a_signal_handler_on_a_stack_of_its_own_has_no_callers_beyond_the_interrupted_
         }
         assert!(all > 10, "{stacks:?}");
         // Some interrupt the arming of the next.
-        assert!(cut * 100 >= all * 90, "{cut} of {all}: {stacks:?}");
+        assert!(at_least(cut, all, 90.0), "{cut} of {all}: {stacks:?}");
         let mut proftool = Command::new(env!("CARGO_BIN_EXE_proftool"));
         let flat = output(proftool.args(["flat", "--format", "json"]).arg(&file)).unwrap();
         let flat: serde_json::Value = serde_json::from_str(&flat).unwrap();
@@ -221,7 +225,7 @@ fn a_thread_is_made_by_its_creator() {
         if all < 20 {
             return skipped("the C library makes threads in another way");
         }
-        assert!(whole * 100 >= all * 95, "{whole} of {all}: {stacks:?}");
+        assert!(at_least(whole, all, 95.0), "{whole} of {all}: {stacks:?}");
         // A new thread has no callers, and is not broken.
         let is_broken = |(stack, _): &&(Vec<String>, u64)| {
             let has = |name: &str| stack.iter().any(|it| it == name);
