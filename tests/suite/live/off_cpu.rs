@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::support::elf::Elf;
-use crate::support::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
+use crate::support::record::{PROFTOOL, Room, can_record, each_record, is_root, perf, stderr};
 use crate::support::repeated::repeated;
 use crate::support::written::{CONTEXT_SWITCHES, CPU_CLOCK, Recording, Taken};
 use crate::support::{bound_to_test, compile, copy_program, fixture, skipped};
@@ -131,14 +131,14 @@ fn agrees_of(file: &Path, filter: &[&str], measured: &BTreeMap<String, u64>, way
 /// Until when the recorder says that it went on, which perf does not show: the time of the last record
 /// LOST_SAMPLES of no samples.
 fn end(file: &Path) -> u64 {
-    let head = [13u32.to_ne_bytes(), 48u32.rotate_left(16).to_ne_bytes()].concat();
-    let start = [head, vec![0; 16]].concat();
-    let bytes = fs::read(file).unwrap();
-    let marks = bytes
-        .windows(32)
-        .filter(|window| window.starts_with(&start));
-    let times = marks.map(|mark| u64::from_ne_bytes(mark[24..].try_into().unwrap()));
-    times.max().unwrap_or(0)
+    let mut last = 0;
+    each_record(file, |kind, record| {
+        // The header, the number of samples, PID and TID, TIME.
+        if kind == 13 && record.len() == 48 && record[8..24] == [0; 16] {
+            last = last.max(u64::from_ne_bytes(record[24..32].try_into().unwrap()));
+        }
+    });
+    last
 }
 
 /// Nanoseconds blocked and preempted, by the switches in a file as perf shows them.

@@ -1,11 +1,10 @@
 //! How long `record` records, and processes of other users.
 
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::record::{PROFTOOL, Room, can_record, is_root, stderr};
+use crate::support::record::{PROFTOOL, Room, can_record, each_record, is_root, stderr};
 use crate::support::record_attach::{BURN_LONG, Running, succeeds};
 use crate::support::record_others::{NOBODY, paranoid, record_as_nobody};
 use crate::support::repeated::repeated;
@@ -13,19 +12,13 @@ use crate::support::{bound_to_test, copy_program, skipped};
 
 /// The times of all samples in a file, in seconds.
 fn times(path: &Path) -> Vec<f64> {
-    let file = fs::read(path).unwrap();
-    let word = |at: usize| u64::from_ne_bytes(file[at..at + 8].try_into().unwrap());
-    let (mut at, size) = (word(40) as usize, word(48) as usize);
-    let end = at + size;
     let mut times = Vec::new();
-    while at < end {
-        let header = word(at);
+    each_record(path, |kind, record| {
         // The header, IDENTIFIER, IP, TID, TIME.
-        if header as u32 == 9 {
-            times.push(word(at + 32) as f64 / 1e9);
+        if kind == 9 {
+            times.push(u64::from_ne_bytes(record[32..40].try_into().unwrap()) as f64 / 1e9);
         }
-        at += (header >> 48) as usize;
-    }
+    });
     times
 }
 

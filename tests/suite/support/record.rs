@@ -102,22 +102,28 @@ pub fn perf(args: &[&str]) -> Option<String> {
     }
 }
 
-/// The samples in a file, counted by its records' headers.
-pub fn samples(path: &Path) -> usize {
+/// Calls with each record of a file: its kind and all its bytes, the header included.
+pub fn each_record(path: &Path, mut with: impl FnMut(u32, &[u8])) {
     let file = fs::read(path).unwrap();
     let word = |at: usize| u64::from_ne_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     assert_eq!(&file[..8], b"PERFILE2");
     let (start, size) = (word(40), word(48));
     let mut at = start;
-    let mut count = 0;
     while at < start + size {
         let kind = u32::from_ne_bytes(file[at..at + 4].try_into().unwrap());
         let size = u16::from_ne_bytes(file[at + 6..at + 8].try_into().unwrap());
         assert!(size >= 8, "a record of size {size} at {at}");
-        count += usize::from(kind == 9);
-        at += usize::from(size);
+        let end = at + usize::from(size);
+        with(kind, &file[at..end]);
+        at = end;
     }
     assert_eq!(at, start + size, "the data ends with a whole record");
+}
+
+/// The number of samples in a file.
+pub fn samples(path: &Path) -> usize {
+    let mut count = 0;
+    each_record(path, |kind, _| count += usize::from(kind == 9));
     count
 }
 
