@@ -100,4 +100,5 @@ mod unwind;
 mod unwind_oracle;
 mod waiting_pages;
 mod widths;
+mod without_threads;
 mod written;

@@ -25,7 +25,7 @@ use super::sampling::SamplingArgs;
 use super::stack_choice;
 
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
-const FAILED: u8 = 125;
+pub(super) const FAILED: u8 = 125;
 /// The exit status when the command cannot be run.
 const NOT_EXECUTABLE: u8 = 126;
 /// The exit status when there is no such command.
