@@ -49,6 +49,7 @@ mod interrupts;
 mod jitdump;
 mod json_text;
 mod kept_answers;
+mod kept_builds;
 mod laws;
 mod live;
 mod manual;
