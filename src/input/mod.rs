@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::utf8;
 use crate::binary::Finder;
-use crate::perfdata::Reader;
+use crate::perfdata::{Reader, is_recording};
 use crate::profile::{Contents, Histogram, Profile};
 
 use self::foreign::{pprof, speedscope};
@@ -291,7 +291,7 @@ fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
     let starts = |magic: &[u8]| head.starts_with(magic);
     if head.is_empty() {
         Err(Reason::Empty)
-    } else if starts(b"PERFILE2") || starts(b"2ELIFREP") || starts(b"PERFFILE") {
+    } else if is_recording(head) {
         Ok(InputKind::Recording)
     } else if gmon::is_gmon(head) {
         Ok(InputKind::Gmon)
