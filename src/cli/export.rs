@@ -147,6 +147,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = "--bottom-up is for --to svg";
         return Err(failure::Misused(text.into()).into());
     }
+    answer::output::check(args.output.as_deref(), &args.query.inputs())?;
     let profile = match args.to {
         Format::Dot => return drawing(args),
         Format::Html => {
@@ -361,7 +362,8 @@ fn write(
     profile: &Profile,
     write: impl Fn(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<ExitCode> {
-    answer::write_file(args.output.as_deref(), write)?;
+    let inputs = args.query.inputs();
+    answer::output::write_file(args.output.as_deref(), &inputs, write)?;
     answer::warn(&profile.caveats, &args.query.shown_by("export"));
     answer::strictly(args.strict, &profile.caveats)
 }

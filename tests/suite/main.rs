@@ -55,6 +55,7 @@ mod live;
 mod manual;
 mod names;
 mod off_cpu;
+mod outputs;
 mod patch;
 mod propagation;
 mod puma;
