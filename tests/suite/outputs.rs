@@ -1,6 +1,7 @@
 //! Outputs never replace inputs, and replace earlier outputs only when they are whole. Kind: process.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -291,4 +292,50 @@ fn an_output_that_may_not_be_written_stays() {
     assert_eq!(fs::read_to_string(room.join("own")).unwrap(), STACKS);
     assert_eq!(export("new").status.code(), Some(1));
     assert_eq!(names(&room), ["own", "theirs", "x"]);
+}
+
+#[test]
+fn an_export_of_very_many_samples_has_a_record_for_each_stack() {
+    let room = room("many");
+    let samples: Vec<String> = (0..200).map(|at| format!("[0,{}]", at % 5 + 1)).collect();
+    let counts = vec!["60000"; 200].join(",");
+    let weights = vec!["60000"; 200].join(",");
+    let frames: Vec<String> = (0..6)
+        .map(|at| format!("{{\"name\":\"function_{at}_{}\"}}", "x".repeat(60)))
+        .collect();
+    let text = format!(
+        "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":{{\"frames\":\
+         [{}]}},\"profiles\":[{{\"type\":\"sampled\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\
+         \"endValue\":12000000,\"samples\":[{}],\"weights\":[{weights}],\"proftool\":{{\"event\":\
+         \"cpu-clock\",\"unit\":\"samples\",\"counts\":[{counts}]}}}}]}}",
+        frames.join(","),
+        samples.join(","),
+    );
+    fs::write(room.join("many.json"), text).unwrap();
+    let mut child = proftool(&["export", "many.json", "--to", "perf-script"])
+        .current_dir(&room)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // As much as the limit allows, if it comes to that: 12 million samples of 200 bytes are 2.4 GB.
+    let mut text = String::new();
+    let stdout = child.stdout.take().unwrap();
+    stdout.take(1 << 20).read_to_string(&mut text).unwrap();
+    let said = child.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(0), "{}", stderr(&said));
+    let records = text.lines().filter(|line| line.contains(" 0.000000: "));
+    let weights: Vec<u64> = records
+        .map(|line| line.split_whitespace().nth(3).unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(
+        (weights.len(), weights.iter().sum::<u64>()),
+        (5, 12_000_000)
+    );
+    assert!(text.contains("each record is a distinct stack"), "{text}");
+    assert!(
+        stderr(&said).contains("note: each record is"),
+        "{}",
+        stderr(&said)
+    );
 }
