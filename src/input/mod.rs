@@ -350,7 +350,7 @@ fn stacks_of(
             if folded::begins_with_stack(&bytes) && !speedscope::is_document(&bytes) {
                 return folded::read_as(options.folded_weights, &*bytes, progress);
             }
-            speedscope::read(&bytes)
+            speedscope::read(bytes)
         }
         StackFormat::Pprof => pprof::read_plain(input),
         StackFormat::Gzip => pprof::read_compressed(input),
