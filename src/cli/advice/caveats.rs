@@ -135,15 +135,22 @@ fn see_the_kernel(situation: &Situation) -> String {
 /// Which buffers and samples avoid losses. Off-CPU time is not sampled, so `-F` does not help there.
 fn lost(situation: &Situation) -> String {
     match situation {
+        Situation::Record { stood, .. } if !stood.is_zero() => format!(
+            "proftool itself did not run for {:.1} s, and emptied no buffers: it was stopped (SIGSTOP, \
+             Ctrl-Z), or other programs had all processors",
+            stood.as_secs_f64()
+        ),
         Situation::Record {
             stacks: Stacks::Copies(_),
             off_cpu: true,
+            ..
         } => {
             "use smaller copies (-g dwarf,4096) or none (-g fp), or larger buffers (-m 8192)".into()
         }
         Situation::Record {
             stacks: Stacks::Copies(_),
             off_cpu: false,
+            ..
         } => "sample less often (-F 499), use smaller copies (-g dwarf,4096), or larger buffers \
               (-m 8192)"
             .into(),
@@ -170,6 +177,8 @@ fn missed_time(situation: &Situation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn view() -> Situation {
@@ -197,8 +206,19 @@ mod tests {
                 Situation::Record {
                     stacks: Stacks::FramePointers,
                     off_cpu: true,
+                    stood: Duration::ZERO,
                 },
                 "use larger buffers (-m 8192)",
+            ),
+            (
+                CaveatKind::Lost,
+                Situation::Record {
+                    stacks: Stacks::FramePointers,
+                    off_cpu: false,
+                    stood: Duration::from_millis(3100),
+                },
+                "proftool itself did not run for 3.1 s, and emptied no buffers: it was stopped \
+                 (SIGSTOP, Ctrl-Z), or other programs had all processors",
             ),
             (
                 CaveatKind::UnsureSwitch,

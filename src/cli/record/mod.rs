@@ -285,6 +285,7 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     let situation = Situation::Record {
         stacks: options.stacks,
         off_cpu: options.off_cpu,
+        stood: recording.stood,
     };
     if recording.samples == 0 {
         no_samples(recording, &situation, (path, empty));
