@@ -4,7 +4,7 @@ use proftool::base::CaveatKind;
 use proftool::sampler::{CopySize, Rights, Stacks};
 
 use super::Situation;
-use super::rights::{to_name_the_kernel, to_see_the_kernel};
+use super::rights::{setcap_elsewhere, to_name_the_kernel, to_see_the_kernel};
 use super::stacks::{NAME_GENERATED_CODE, frame_pointers};
 
 /// Returns what can be done about a caveat of this kind; `None` where there is nothing to do.
@@ -125,9 +125,10 @@ fn see_the_kernel(situation: &Situation) -> String {
     match situation {
         Situation::Top | Situation::Record { .. } => to_see_the_kernel(&Rights::look()),
         _ => {
-            "record as root, or first run as root: sysctl kernel.perf_event_paranoid=1, or setcap \
-              cap_perfmon,cap_syslog=ep $(command -v proftool)"
-                .to_owned()
+            let setcap = setcap_elsewhere();
+            format!(
+                "record as root, or first run as root: sysctl kernel.perf_event_paranoid=1, or {setcap}"
+            )
         }
     }
 }
