@@ -1,5 +1,7 @@
 //! What can be done about each kind of caveat.
 
+use std::time::Duration;
+
 use proftool::base::CaveatKind;
 use proftool::sampler::{CopySize, Rights, Stacks};
 
@@ -136,11 +138,7 @@ fn see_the_kernel(situation: &Situation) -> String {
 /// Which buffers and samples avoid losses. Off-CPU time is not sampled, so `-F` does not help there.
 fn lost(situation: &Situation) -> String {
     match situation {
-        Situation::Record { stood, .. } if !stood.is_zero() => format!(
-            "proftool itself did not run for {:.1} s, and emptied no buffers: it was stopped (SIGSTOP, \
-             Ctrl-Z), or other programs had all processors",
-            stood.as_secs_f64()
-        ),
+        Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),
         Situation::Record {
             stacks: Stacks::Copies(_),
             off_cpu: true,
@@ -163,23 +161,32 @@ fn lost(situation: &Situation) -> String {
     }
 }
 
+/// Why samples are missing after the recorder itself did not run: larger buffers and higher rates do not
+/// help.
+fn did_not_run(stood: Duration) -> String {
+    format!(
+        "proftool itself did not run for {:.1} s, and emptied no buffers: it was stopped (SIGSTOP, \
+         Ctrl-Z), or other programs had all processors",
+        stood.as_secs_f64()
+    )
+}
+
 /// What is sampled per thread misses short threads, as the kernel starts a new period with each; what is sampled
 /// per processor does not.
 fn missed_time(situation: &Situation) -> String {
     let whole = match situation {
+        Situation::Record { stood, .. } if !stood.is_zero() => return did_not_run(*stood),
         Situation::Top => "-a",
         _ => "-a; then report --comm NAME",
     };
     format!(
-        "threads shorter than a period have almost no samples: record the whole machine \
+        "if no samples were lost, threads shorter than a period are missing: record the whole machine \
          ({whole}), a --cgroup, or more often (-F 9973)"
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn view() -> Situation {
@@ -219,6 +226,16 @@ mod tests {
                     stood: Duration::from_millis(3100),
                 },
                 "proftool itself did not run for 3.1 s, and emptied no buffers: it was stopped \
+                 (SIGSTOP, Ctrl-Z), or other programs had all processors",
+            ),
+            (
+                CaveatKind::MissedTime,
+                Situation::Record {
+                    stacks: Stacks::FramePointers,
+                    off_cpu: false,
+                    stood: Duration::from_secs(4),
+                },
+                "proftool itself did not run for 4.0 s, and emptied no buffers: it was stopped \
                  (SIGSTOP, Ctrl-Z), or other programs had all processors",
             ),
             (
