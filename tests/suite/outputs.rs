@@ -10,6 +10,8 @@ use crate::cli::proftool;
 use crate::support;
 
 const STACKS: &str = "main;a 10\nmain;b 20\n";
+/// The same as it is exported: the heaviest first.
+const EXPORTED: &str = "main;b 20\nmain;a 10\n";
 
 /// A directory with folded stacks in `x`.
 fn room(name: &str) -> PathBuf {
@@ -206,7 +208,7 @@ fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
         let said = run(&room, &["export", "x", "--to", "folded", "-o", "out"]);
         assert_eq!(said.status.code(), Some(0), "{said:?}");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(room.join(target)).unwrap(), STACKS);
+        assert_eq!(fs::read_to_string(room.join(target)).unwrap(), EXPORTED);
         fs::remove_file(&link).unwrap();
     }
     symlink("out", room.join("out")).unwrap();
@@ -241,13 +243,13 @@ fn pipes_devices_and_standard_output_are_written_directly() {
         let said = shell(script);
         assert_eq!(
             String::from_utf8_lossy(&said.stdout),
-            STACKS,
+            EXPORTED,
             "{script}: {said:?}"
         );
     }
     // What is there already stays, as with `>>`.
     let said = shell("echo before > file; $P -o /dev/stdout >> file; cat file; rm file");
-    let expected = format!("before\n{STACKS}");
+    let expected = format!("before\n{EXPORTED}");
     assert_eq!(String::from_utf8_lossy(&said.stdout), expected, "{said:?}");
     // A reader that has read enough is no failure.
     let said = shell("$P -o >(true); echo $?");
@@ -282,14 +284,14 @@ fn an_output_that_may_not_be_written_stays() {
     let all = fs::Permissions::from_mode(0o666);
     fs::set_permissions(room.join("theirs"), all).unwrap();
     assert_eq!(export("theirs").status.code(), Some(0));
-    assert_eq!(fs::read_to_string(room.join("theirs")).unwrap(), STACKS);
+    assert_eq!(fs::read_to_string(room.join("theirs")).unwrap(), EXPORTED);
     assert_eq!(fs::metadata(room.join("theirs")).unwrap().uid(), 0);
     // A file of one's own in a directory that may not be changed.
     fs::write(room.join("own"), "longer than what comes after it is").unwrap();
     std::os::unix::fs::chown(room.join("own"), Some(65534), Some(65534)).unwrap();
     fs::set_permissions(&room, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(export("own").status.code(), Some(0));
-    assert_eq!(fs::read_to_string(room.join("own")).unwrap(), STACKS);
+    assert_eq!(fs::read_to_string(room.join("own")).unwrap(), EXPORTED);
     assert_eq!(export("new").status.code(), Some(1));
     assert_eq!(names(&room), ["own", "theirs", "x"]);
 }
