@@ -40,17 +40,16 @@ impl Inputs<'_> {
             return None;
         }
         let is_it = |input: &&Path| metadata(input).is_some_and(|it| is_same(&it, earlier));
-        if self.files.iter().any(|input| is_it(input)) || files::is_read(earlier) {
+        if self.files.iter().any(is_it) || files::is_read(earlier) {
             return Some("this command reads it");
         }
         // A recording may be a directory.
         let real = fs::canonicalize(path).ok()?;
-        let is_inside = |input: &&&Path| {
-            let is_above = |it: Metadata| it.is_dir();
+        let is_inside = |input: &&Path| {
             let directory = fs::canonicalize(input).ok();
-            metadata(input).is_some_and(is_above) && directory.as_deref() == real.parent()
+            input.is_dir() && directory.as_deref() == real.parent()
         };
-        if self.files.iter().any(|input| is_inside(&input)) {
+        if self.files.iter().any(is_inside) {
             return Some("this command reads it");
         }
         let mut head = Vec::new();
