@@ -1,5 +1,5 @@
-//! The types that several rooms share: addresses, ids, names, events and caveats; and maps over items
-//! by several threads.
+//! The types that several rooms share: addresses, ids, names, events and caveats; and threads, with maps
+//! over items by several of them.
 //!
 //! `base` imports no other room, and knows neither Linux formats nor call graphs. A type is here if
 //! rooms of both wings need it.
@@ -20,6 +20,7 @@ pub(crate) mod parallel;
 mod slice_sums;
 mod text;
 mod weight_sum;
+pub mod workers;
 
 pub use address::{Avma, CodeAddress, FileOffset, Svma};
 pub use build_id::BuildId;

@@ -8,7 +8,8 @@ use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+
+use super::workers;
 
 /// Returns what `answer` says of each item, in the order of the items.
 ///
@@ -27,7 +28,7 @@ pub(crate) fn map<T: Sync, A: Send>(
 /// Does the same, while this thread does `first` something else before it helps. `answer` gets what
 /// `scratch` makes once in each thread.
 pub(crate) fn map_after<F, T: Sync, S, A: Send>(
-    workers: NonZeroUsize,
+    most: NonZeroUsize,
     first: impl FnOnce() -> F,
     items: &[T],
     scratch: impl Fn() -> S + Sync,
@@ -46,12 +47,10 @@ pub(crate) fn map_after<F, T: Sync, S, A: Send>(
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         }
     };
-    let first = thread::scope(|scope| {
-        let others = 1..workers.get().min(items.len());
+    let first = workers::scope(|scope| {
+        let others = 1..most.get().min(items.len());
         // Where no thread can be had, those that there are do the work.
-        let others: Vec<_> = others
-            .map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok())
-            .collect();
+        let others: Vec<_> = others.map_while(|_| scope.start(work).ok()).collect();
         let first = first();
         work();
         for other in others {

@@ -241,7 +241,10 @@ impl Drop for Account {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use super::*;
+    use crate::base::parallel;
 
     fn budget(pool: &Pool, on_disk: u64) -> Arc<Budget> {
         let budget = Budget::new(pool);
@@ -304,15 +307,12 @@ mod tests {
         let file = budget(&Pool::default(), 0);
         let account = Account::new(&file);
         let granted = AtomicU64::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    while account.take(4096) {
-                        granted.fetch_add(4096, Ordering::Relaxed);
-                    }
-                });
+        let take = || {
+            while account.take(4096) {
+                granted.fetch_add(4096, Ordering::Relaxed);
             }
-        });
+        };
+        parallel::map(NonZeroUsize::new(4).unwrap(), &[(); 4], |()| take());
         let granted = granted.into_inner();
         let all = FLAT + POOL;
         let slack = 8 * PORTION.cast_unsigned();

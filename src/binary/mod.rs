@@ -60,6 +60,7 @@ pub use jit::{JitCode, JitDump, JitFrame, JitNames, JitPiece, PerfMap};
 use self::budget::Budget;
 use self::debug::dwarf::DebugInfo;
 use self::debug::lines::kept::{self, Kept};
+use self::elf::build::Used;
 use self::elf::functions::Functions;
 use self::elf::source::Source;
 use self::elf::{Elf, mini_debug, pclntab, plt, symbols, unwind_bounds};
@@ -204,6 +205,13 @@ impl Binary {
         self.elf.build_id.as_ref()
     }
 
+    /// Whether another file is another build, wherever it is: its build ID or its headers differ, or
+    /// without a build ID its code, data or symbols. `false` where that takes too long to find out.
+    pub fn is_other_build(&self, other: &Binary) -> bool {
+        let builds = [&self.elf, &other.elf].map(|elf| elf.build(Used::Code));
+        matches!(builds, [Some(own), Some(others)] if own != others)
+    }
+
     /// Whether its addresses are those in memory: it is an executable that is not moved when it is
     /// loaded.
     pub fn is_fixed(&self) -> bool {
@@ -304,11 +312,16 @@ impl Binary {
         let kept = self.kept_lines.get_or_init(|| {
             let cache = self.cache.as_ref()?;
             let elf = self.with_section(b".debug_info")?;
-            let supplement = self
-                .places
-                .supplement(elf, &self.place)
-                .map(|supplement| supplement.source.state());
-            let files = [Some(elf.source.state()?), supplement.flatten()];
+            let supplement = self.places.supplement(elf, &self.place);
+            let supplement = supplement.map(|it| kept::FileKey::of(&it, Used::DebugInformation));
+            let files = [
+                Some(kept::FileKey::of(elf, Used::DebugInformation)?),
+                // Without a key for one of them there is none for both.
+                match supplement {
+                    Some(key) => Some(key?),
+                    None => None,
+                },
+            ];
             let (name, key) = kept::named("lines", &files)?;
             let kept = Kept::of(cache.load(&name, &key));
             Some(KeptLines { kept, name, key })
@@ -336,10 +349,12 @@ impl Binary {
 
     fn kept_as(&self, what: &str) -> Option<(String, Vec<u8>)> {
         self.cache.as_ref()?;
-        let symbols = self
-            .with_section(b".symtab")
-            .and_then(|elf| elf.source.state());
-        kept::named(what, &[Some(self.elf.source.state()?), symbols])
+        let symbols = match self.with_section(b".symtab") {
+            Some(elf) => Some(kept::FileKey::of(elf, Used::Code)?),
+            None => None,
+        };
+        let own = kept::FileKey::of(&self.elf, Used::Code)?;
+        kept::named(what, &[Some(own), symbols])
     }
 
     /// Keeps the answers of debug information for the next start, if there is a cache.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proftool::analysis::annotate::Sums;
+use proftool::base::workers;
 use proftool::input::{self, MachineCode, SourceFiles, TimeRange};
 use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
@@ -238,7 +239,7 @@ impl Source for Recording {
         let (path, latest, asked) = (self.path.clone(), self.latest.clone(), self.asked.clone());
         let rows = self.rows;
         locked(&self.latest).part = Some("reading \u{2026}".into());
-        std::thread::spawn(move || {
+        let read = move || {
             let read = input::open(&path, &reading, &mut |_, _| ());
             let mut latest = locked(&latest);
             if asked.load(Ordering::Relaxed) != number {
@@ -255,7 +256,11 @@ impl Source for Recording {
                 }
                 Err(error) => latest.part = Some(format!("not read: {error}")),
             }
-        });
+        };
+        if let Err(read) = workers::start(read) {
+            // The screen stands still meanwhile.
+            read();
+        }
         Ok(())
     }
 }

@@ -89,6 +89,10 @@ fn from_file(
     let file = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Misused(format!("could not read {file}: {error}")))?;
+    // No output replaces it.
+    if let Ok(metadata) = std::fs::metadata(path) {
+        proftool::files::note_read(&metadata);
+    }
     let table: Table = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| {
             1 + text

@@ -12,6 +12,7 @@ use proftool::analysis::flat;
 use proftool::analysis::graph::{self as calls, Summary};
 use proftool::analysis::sampled_calls::sampled_calls;
 use proftool::analysis::tree::{Collapse as Degree, Reach, Stacks};
+use proftool::base::Sampling;
 use proftool::export::{
     bolt, callgrind, dot, firefox, folded, otlp, perf_script, pprof, speedscope, svg,
 };
@@ -147,6 +148,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = "--bottom-up is for --to svg";
         return Err(failure::Misused(text.into()).into());
     }
+    answer::output::check(args.output.as_deref(), &args.query.inputs())?;
     let profile = match args.to {
         Format::Dot => return drawing(args),
         Format::Html => {
@@ -203,6 +205,10 @@ fn whole_stacks(args: &Args, profile: &Profile, subject: &Subject) -> anyhow::Re
         .iter()
         .map(|(subject, stacks)| firefox::Track { subject, stacks })
         .collect();
+    let records = match args.to {
+        Format::PerfScript => records(args, subject, &stacks),
+        _ => perf_script::Records::Samples,
+    };
     write(args, profile, |out| match args.to {
         Format::Pprof => pprof::write(out, subject, &stacks),
         Format::Callgrind => callgrind::write(out, subject, &stacks, &calls),
@@ -212,13 +218,30 @@ fn whole_stacks(args: &Args, profile: &Profile, subject: &Subject) -> anyhow::Re
             firefox::write(out, firefox::Track { subject, stacks }, &tracks)
         }
         Format::Otlp => otlp::write(out, subject, &stacks),
-        Format::PerfScript => perf_script::write(out, subject, &stacks),
+        Format::PerfScript => perf_script::write(out, subject, &stacks, records),
         #[cfg(feature = "parquet")]
         Format::Parquet => proftool::export::parquet::write(out, subject, &stacks),
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => Ok(()),
         Format::Svg | Format::Folded | Format::Dot | Format::Html | Format::Bolt => Ok(()),
     })
+}
+
+/// What becomes a record of perf's script, which has one for each sample as long as all have room.
+fn records(args: &Args, subject: &Subject, stacks: &CallStacks) -> perf_script::Records {
+    let limit = args.query.inputs().limit();
+    let records = perf_script::records(subject, stacks, limit);
+    let is_merged = subject.selection.sampling() == Sampling::Merged;
+    if records == perf_script::Records::Stacks && !is_merged {
+        let text = format!(
+            "each record is a distinct stack with its whole weight: one for each of {} samples would \
+             exceed {} MiB",
+            subject.selection.samples(),
+            limit >> 20
+        );
+        failure::line("note", &text);
+    }
+    records
 }
 
 /// Writes the calls of the program for llvm-bolt: the counted ones, else those on stacks.
@@ -361,7 +384,8 @@ fn write(
     profile: &Profile,
     write: impl Fn(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<ExitCode> {
-    answer::write_file(args.output.as_deref(), write)?;
+    let inputs = args.query.inputs();
+    answer::output::write_file(args.output.as_deref(), &inputs, write)?;
     answer::warn(&profile.caveats, &args.query.shown_by("export"));
     answer::strictly(args.strict, &profile.caveats)
 }

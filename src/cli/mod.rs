@@ -38,11 +38,12 @@ mod tree_notes;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use self::query::by::RowsOf;
 use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use proftool::base::shell_quoted;
-use signal_hook::consts::SIGXFSZ;
+use signal_hook::consts::{SIGABRT, SIGXFSZ};
 
 /// A sampling profiler for native Linux programs.
 ///
@@ -141,6 +142,14 @@ pub fn run() -> ExitCode {
     // A file that reaches the limit of a file's size is an error, not the end of the program. What is
     // started from here does not have the handler.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    // Where memory cannot be had, Rust says so in a line on stderr and aborts. Limits of memory are as
+    // usual as those of files: the status is that of an error, and there is no core dump.
+    let status = match command {
+        Command::Record(_) => record::FAILED,
+        _ => 1,
+    };
+    let always = Arc::new(AtomicBool::new(true));
+    let _ = signal_hook::flag::register_conditional_shutdown(SIGABRT, status.into(), always);
     let done = match command {
         Command::Record(args) => record::run(args),
         Command::Top(args) => top::run(&args),

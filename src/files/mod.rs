@@ -1,4 +1,5 @@
-//! Opens the files that an input names, without side effects on anything else.
+//! Opens the files that an input names, without side effects on anything else, and writes files that
+//! take their name when they are whole ([`Output`]).
 //!
 //! A recording, a debug link or a dynamic section may name anything: a FIFO whose writer waits for
 //! a reader, a device that acts when it is opened, a link that leads out of `--symfs`. So a name is
@@ -19,7 +20,10 @@
 //! The rooms that import it open such files in no other way;
 //! `tests/suite/pure/architecture.rs` enforces that.
 
+mod output;
 mod resolve;
+
+pub use output::{Output, is_read, note_read};
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -217,11 +221,14 @@ fn open_checked(
     let file = File::from(opened);
     let path = path.to_owned();
     match file.metadata() {
-        Ok(metadata) => Ok(OpenedFile {
-            file,
-            metadata,
-            path,
-        }),
+        Ok(metadata) => {
+            note_read(&metadata);
+            Ok(OpenedFile {
+                file,
+                metadata,
+                path,
+            })
+        }
         Err(source) => Err(Error::Io { path, source }),
     }
 }

@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::base::CaveatKind;
+use crate::base::{CaveatKind, workers};
 use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::Profile;
@@ -131,9 +131,26 @@ pub fn watch(
     let finder = Finder::new(reading.symfs.as_deref());
     let library = recording::library(reading, finder);
     let (live, library) = (&Live::default(), &library);
-    std::thread::scope(|scope| {
+    workers::scope(|workers| {
+        // All threads are there before anything is started. Where there is nothing to read or to look
+        // at, the other ends of their channels are dropped.
+        let (heads, head) = mpsc::channel();
+        let (moments, to_see) = mpsc::channel();
+        let (goes, go) = mpsc::channel();
+        let read = move || {
+            if let Ok(head) = head.recv() {
+                let _guard = Guard(live);
+                read(live, library, head, &moments);
+            }
+        };
+        let look = move || {
+            if go.recv().is_ok() {
+                let _guard = Guard(live);
+                look(live, library, interval, &to_see);
+            }
+        };
         let (begins, begun) = mpsc::channel();
-        let sampler = scope.spawn(move || {
+        let sample = move || {
             let _guard = Guard(live);
             let mut audience = Audience { live, begins };
             let watched = sampler::watch(sampling, subject, bounds, &mut audience, notes);
@@ -143,7 +160,11 @@ pub fn watch(
             drop(queue);
             live.changed.notify_all();
             watched
-        });
+        };
+        let no_thread = || sampler::Error::NoThread;
+        workers.start(read).map_err(|_| no_thread())?;
+        workers.start(look).map_err(|_| no_thread())?;
+        let sampler = workers.start(sample).map_err(|_| no_thread())?;
         // Where it does not begin, the other end is dropped.
         if let Ok(Start {
             head,
@@ -152,15 +173,8 @@ pub fn watch(
         }) = begun.recv()
         {
             *live.history.lock().expect("no thread panics") = Some(history);
-            let (moments, to_see) = mpsc::channel();
-            scope.spawn(move || {
-                let _guard = Guard(live);
-                read(live, library, (head, records), &moments);
-            });
-            scope.spawn(move || {
-                let _guard = Guard(live);
-                look(live, library, interval, &to_see);
-            });
+            let is_alone = heads.send((head, records)).is_err() || goes.send(()).is_err();
+            debug_assert!(!is_alone, "both wait");
             let _guard = Guard(live);
             view(live);
             live.leave();
@@ -357,8 +371,8 @@ fn read(
         workers: library.workers(),
     };
     let mut on_hit = |_: &trace::Image| ();
-    std::thread::scope(|scope| {
-        let mut trace = trace::LiveTrace::new(head, scope, unwinding, Some(library), &mut on_hit);
+    workers::scope(|workers| {
+        let mut trace = trace::LiveTrace::new(head, workers, unwinding, Some(library), &mut on_hit);
         trace.append(records);
         let mut faded = Instant::now();
         loop {

@@ -40,7 +40,8 @@ use std::path::{Path, PathBuf};
 
 use crate::base::utf8;
 use crate::binary::Finder;
-use crate::perfdata::Reader;
+use crate::files;
+use crate::perfdata::{Reader, is_recording};
 use crate::profile::{Contents, Histogram, Profile};
 
 use self::foreign::{pprof, speedscope};
@@ -218,7 +219,9 @@ fn door(path: &Path) -> Result<OpenedInput, Reason> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
         let stdin = std::io::stdin();
         let file = File::from(stdin.as_fd().try_clone_to_owned()?);
-        if file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if metadata.is_file() {
+            files::note_read(&metadata);
             return regular_door(file);
         }
         // A pipe may give its first bytes one by one, and several are needed to recognize the kind.
@@ -291,7 +294,7 @@ fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
     let starts = |magic: &[u8]| head.starts_with(magic);
     if head.is_empty() {
         Err(Reason::Empty)
-    } else if starts(b"PERFILE2") || starts(b"2ELIFREP") || starts(b"PERFFILE") {
+    } else if is_recording(head) {
         Ok(InputKind::Recording)
     } else if gmon::is_gmon(head) {
         Ok(InputKind::Gmon)
@@ -347,7 +350,7 @@ fn stacks_of(
             if folded::begins_with_stack(&bytes) && !speedscope::is_document(&bytes) {
                 return folded::read_as(options.folded_weights, &*bytes, progress);
             }
-            speedscope::read(&bytes)
+            speedscope::read(bytes)
         }
         StackFormat::Pprof => pprof::read_plain(input),
         StackFormat::Gzip => pprof::read_compressed(input),
@@ -448,8 +451,10 @@ fn regular(path: &Path) -> Result<File, Reason> {
     let mut how = OpenOptions::new();
     how.read(true).custom_flags(libc::O_NONBLOCK);
     let file = how.open(path)?;
-    let kind = file.metadata()?.file_type();
+    let metadata = file.metadata()?;
+    let kind = metadata.file_type();
     if kind.is_file() {
+        files::note_read(&metadata);
         return Ok(file);
     }
     if kind.is_dir() {

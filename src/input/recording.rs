@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use crate::base::shell_quoted;
+use crate::base::{shell_quoted, workers};
 use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{About, Profile};
@@ -21,17 +21,18 @@ pub(super) fn read(
     let listed = &reader.features().build_ids;
     let listed = listed.iter().map(|file| (&file.build_id, &*file.path));
     let finder = Finder::new(options.symfs.as_deref()).with_listed(listed);
-    let library = library(options, finder);
-    std::thread::scope(|scope| {
-        // While this thread reads samples, another reads the symbols of what they are in.
+    let library = &library(options, finder);
+    workers::scope(|scope| {
+        // While this thread reads samples, another reads the symbols of what they are in; where there
+        // is no other, names are looked for later.
         let (hits, to_prepare) = mpsc::channel::<Image>();
-        scope.spawn(|| {
-            to_prepare
-                .into_iter()
-                .for_each(|image| library.prepare(&image))
-        });
+        let prepare = move || {
+            let prepare = |image| library.prepare(&image);
+            to_prepare.into_iter().for_each(prepare);
+        };
+        drop(scope.start(prepare));
         let unwinding = Unwinding {
-            rules: &library,
+            rules: library,
             workers: library.workers(),
         };
         let mut trace = trace::read(
@@ -41,13 +42,13 @@ pub(super) fn read(
                 keeps_times: options.keeps_times,
             },
             Some(unwinding),
-            Some(&library),
+            Some(library),
             |done| progress(done, size),
             // Where nobody prepares any more, names are looked for later.
             |image| drop(hits.send(image.clone())),
         )?;
         drop(hits);
-        let builder = symbolize::unfinished(&mut trace, &library);
+        let builder = symbolize::unfinished(&mut trace, library);
         let about = about(&trace.recording);
         drop(trace);
         let mut profile = builder.finish();

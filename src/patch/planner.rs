@@ -199,10 +199,13 @@ impl CallCounter {
     /// The number of a file, which is read if it is new, where it is loaded, and whether the dynamic
     /// linker changes its code.
     fn file_of(&mut self, image: &LoadedImage) -> Result<(usize, u64, bool), String> {
-        let known = self
-            .files
-            .iter()
-            .position(|planned| planned.identity == image.identity);
+        // Images that are mounted in turn have other files by the same device and inode.
+        let is_it = |planned: &PlannedFile| {
+            planned.identity == image.identity
+                && !Binary::open(&image.path)
+                    .is_ok_and(|binary| planned.file.binary.is_other_build(&binary))
+        };
+        let known = self.files.iter().position(is_it);
         let number = match known {
             Some(number) => number,
             None => {

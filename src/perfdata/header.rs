@@ -93,6 +93,19 @@ pub(super) fn read(source: &mut Source) -> Result<(Start, Vec<u8>), Error> {
     Ok((start, bytes))
 }
 
+/// The words that recordings begin with, of either byte order and version.
+const MAGIC: [&[u8; 8]; 3] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE"];
+
+/// Whether these are the first bytes of a recording.
+///
+/// ```
+/// assert!(proftool::perfdata::is_recording(b"PERFILE2 and more"));
+/// assert!(!proftool::perfdata::is_recording(b"\x7fELF"));
+/// ```
+pub fn is_recording(head: &[u8]) -> bool {
+    MAGIC.iter().any(|magic| head.starts_with(*magic))
+}
+
 fn read_start(source: &mut Source, bytes: &mut Vec<u8>) -> Result<Start, Error> {
     source.append(0, PIPE_HEADER as usize, bytes)?;
     let magic = bytes.get(..8).ok_or(Error::BadMagic)?;

@@ -61,7 +61,7 @@ pub use features::{
 pub use feed::Feed;
 #[cfg(test)]
 pub(crate) use feed::empty_recording;
-pub use header::EventDescription;
+pub use header::{EventDescription, is_recording};
 pub use origin::Origin;
 pub use packed::Packed;
 pub use pass::Pass;

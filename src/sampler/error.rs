@@ -32,6 +32,9 @@ pub enum Error {
         /// What the system says.
         reason: String,
     },
+    /// The system lets this process have no further thread.
+    #[error("no thread can be made, and live views need several")]
+    NoThread,
     /// The output could not be written to its end.
     #[error(
         "could not write {}: {reason}; the recording ends there{}",

@@ -1,5 +1,6 @@
 //! From an open recording to a trace.
 
+use crate::base::workers;
 use crate::perfdata::{Error, Pass, Reader};
 
 use super::jit::Dumps;
@@ -26,7 +27,7 @@ pub fn read(
     mut on_hit: impl FnMut(&Image),
 ) -> Result<Trace, Error> {
     let wanted: Scope = scope.into();
-    std::thread::scope(|scope| {
+    workers::scope(|scope| {
         loop {
             let copies = unwinding.map(|how| StackCopies::new(Unwinders::new(scope, how)));
             let mut tracer = Tracer::new(wanted, copies, Dumps::timed(jit), &mut on_hit);

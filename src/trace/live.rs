@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::base::workers::Workers;
 use crate::perfdata::{Feed, Reader, Record};
 
 use super::compact::Limits;
@@ -28,7 +29,7 @@ pub struct LiveTrace<'o, 'scope, 'env> {
     limits: Limits,
     /// Whether there is a thread of a number now.
     is_there: fn(i32) -> bool,
-    scope: &'scope std::thread::Scope<'scope, 'env>,
+    scope: Workers<'scope, 'env>,
     unwinding: Unwinding<'env>,
     /// Weight that is left under `[seldom]`.
     seldom: u64,
@@ -53,7 +54,7 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
     /// image at the first address in it.
     pub fn new(
         head: Reader,
-        scope: &'scope std::thread::Scope<'scope, 'env>,
+        scope: Workers<'scope, 'env>,
         unwinding: Unwinding<'env>,
         jit: Option<&'env dyn JitSource>,
         on_hit: &'o mut dyn FnMut(&Image),
@@ -176,7 +177,7 @@ mod tests {
 
     use super::super::{ImageKind, RuleSource};
     use super::*;
-    use crate::base::SELDOM;
+    use crate::base::{SELDOM, workers};
     use crate::perfdata::empty_recording;
     use crate::perfdata::writer::{UserMapping, comm_record};
     use crate::unwind::Rules;
@@ -233,7 +234,7 @@ mod tests {
             workers: NonZeroUsize::MIN,
         };
         let mut on_hit = |_: &Image| ();
-        std::thread::scope(|scope| {
+        workers::scope(|scope| {
             test(&mut LiveTrace::new(
                 empty_recording(SAMPLE_TYPE, 0),
                 scope,

@@ -10,8 +10,8 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-use std::thread::Scope;
 
+use crate::base::workers::Workers;
 use crate::base::{CodeAddress, FileOffset, IdVec};
 use crate::perfdata::SharedBytes;
 use crate::unwind::{CodeAt, Joined, ProcessCode, Registers, Rules, StackCopy, Unwinder};
@@ -99,7 +99,7 @@ struct Queue {
 
 /// The workers. Each batch starts one more, as long as there are any to be started.
 pub(super) struct Unwinders<'scope, 'env> {
-    scope: &'scope Scope<'scope, 'env>,
+    scope: Workers<'scope, 'env>,
     shared: Arc<Shared<'env>>,
     /// How many are yet to be started.
     helpers: usize,
@@ -214,7 +214,7 @@ impl Shared<'_> {
 }
 
 impl<'scope, 'env> Unwinders<'scope, 'env> {
-    pub(super) fn new(scope: &'scope Scope<'scope, 'env>, how: Unwinding<'env>) -> Self {
+    pub(super) fn new(scope: Workers<'scope, 'env>, how: Unwinding<'env>) -> Self {
         Unwinders {
             scope,
             shared: Arc::new(Shared {
@@ -259,9 +259,12 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
     /// Gives a batch to the workers.
     pub(super) fn give(&mut self, batch: Batch) {
         if self.helpers > 0 {
-            self.helpers -= 1;
             let shared = self.shared.clone();
-            self.scope.spawn(move || shared.help());
+            // Without a thread, the reading one does the work when it has to wait.
+            self.helpers = match self.scope.start(move || shared.help()) {
+                Ok(_) => self.helpers - 1,
+                Err(_) => 0,
+            };
         }
         self.shared.queue().todo.push_back((self.next_given, batch));
         self.next_given += 1;

@@ -17,6 +17,7 @@
 //! Only these are read when a file is opened, a few pages whatever its size. What is
 //! damaged is left out and listed as a problem.
 
+pub(super) mod build;
 pub(super) mod code;
 pub(super) mod fields;
 pub(super) mod frames;
@@ -91,6 +92,8 @@ pub(super) struct Elf {
     pub(super) problems: Vec<String>,
     /// The symbols of `.dynsym`, or why they cannot be read; half a dozen tables are made of them.
     dynamic_symbols: OnceLock<Result<Arc<SymbolTable>, String>>,
+    /// What tells this build from others, by [`build::Used`].
+    builds: [OnceLock<Option<Vec<u8>>>; 2],
 }
 
 impl Elf {
@@ -144,6 +147,7 @@ impl Elf {
             build_id: None,
             problems: Vec::new(),
             dynamic_symbols: OnceLock::new(),
+            builds: [const { OnceLock::new() }; 2],
         };
         // Segments also of files whose section headers are stripped: the build ID is in both.
         let notes = elf.read_segments(&tables);

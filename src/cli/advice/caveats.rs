@@ -1,10 +1,12 @@
 //! What can be done about each kind of caveat.
 
+use std::time::Duration;
+
 use proftool::base::CaveatKind;
 use proftool::sampler::{CopySize, Rights, Stacks};
 
 use super::Situation;
-use super::rights::{to_name_the_kernel, to_see_the_kernel};
+use super::rights::{setcap_elsewhere, to_name_the_kernel, to_see_the_kernel};
 use super::stacks::{NAME_GENERATED_CODE, frame_pointers};
 
 /// Returns what can be done about a caveat of this kind; `None` where there is nothing to do.
@@ -125,9 +127,10 @@ fn see_the_kernel(situation: &Situation) -> String {
     match situation {
         Situation::Top | Situation::Record { .. } => to_see_the_kernel(&Rights::look()),
         _ => {
-            "record as root, or first run as root: sysctl kernel.perf_event_paranoid=1, or setcap \
-              cap_perfmon,cap_syslog=ep $(command -v proftool)"
-                .to_owned()
+            let setcap = setcap_elsewhere();
+            format!(
+                "record as root, or first run as root: sysctl kernel.perf_event_paranoid=1, or {setcap}"
+            )
         }
     }
 }
@@ -135,15 +138,18 @@ fn see_the_kernel(situation: &Situation) -> String {
 /// Which buffers and samples avoid losses. Off-CPU time is not sampled, so `-F` does not help there.
 fn lost(situation: &Situation) -> String {
     match situation {
+        Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),
         Situation::Record {
             stacks: Stacks::Copies(_),
             off_cpu: true,
+            ..
         } => {
             "use smaller copies (-g dwarf,4096) or none (-g fp), or larger buffers (-m 8192)".into()
         }
         Situation::Record {
             stacks: Stacks::Copies(_),
             off_cpu: false,
+            ..
         } => "sample less often (-F 499), use smaller copies (-g dwarf,4096), or larger buffers \
               (-m 8192)"
             .into(),
@@ -155,15 +161,26 @@ fn lost(situation: &Situation) -> String {
     }
 }
 
+/// Why samples are missing after the recorder itself did not run: larger buffers and higher rates do not
+/// help.
+fn did_not_run(stood: Duration) -> String {
+    format!(
+        "proftool itself did not run for {:.1} s, and emptied no buffers: it was stopped (SIGSTOP, \
+         Ctrl-Z), or other programs had all processors",
+        stood.as_secs_f64()
+    )
+}
+
 /// What is sampled per thread misses short threads, as the kernel starts a new period with each; what is sampled
 /// per processor does not.
 fn missed_time(situation: &Situation) -> String {
     let whole = match situation {
+        Situation::Record { stood, .. } if !stood.is_zero() => return did_not_run(*stood),
         Situation::Top => "-a",
         _ => "-a; then report --comm NAME",
     };
     format!(
-        "threads shorter than a period have almost no samples: record the whole machine \
+        "if no samples were lost, threads shorter than a period are missing: record the whole machine \
          ({whole}), a --cgroup, or more often (-F 9973)"
     )
 }
@@ -197,8 +214,29 @@ mod tests {
                 Situation::Record {
                     stacks: Stacks::FramePointers,
                     off_cpu: true,
+                    stood: Duration::ZERO,
                 },
                 "use larger buffers (-m 8192)",
+            ),
+            (
+                CaveatKind::Lost,
+                Situation::Record {
+                    stacks: Stacks::FramePointers,
+                    off_cpu: false,
+                    stood: Duration::from_millis(3100),
+                },
+                "proftool itself did not run for 3.1 s, and emptied no buffers: it was stopped \
+                 (SIGSTOP, Ctrl-Z), or other programs had all processors",
+            ),
+            (
+                CaveatKind::MissedTime,
+                Situation::Record {
+                    stacks: Stacks::FramePointers,
+                    off_cpu: false,
+                    stood: Duration::from_secs(4),
+                },
+                "proftool itself did not run for 4.0 s, and emptied no buffers: it was stopped \
+                 (SIGSTOP, Ctrl-Z), or other programs had all processors",
             ),
             (
                 CaveatKind::UnsureSwitch,

@@ -21,6 +21,8 @@ pub mod rights;
 pub mod sampling;
 mod stacks;
 
+use std::time::Duration;
+
 use proftool::base::{Caveat, CaveatKind};
 use proftool::export::Advice;
 use proftool::sampler::Stacks;
@@ -40,6 +42,8 @@ pub enum Situation {
         stacks: Stacks,
         /// Whether off-CPU time was recorded.
         off_cpu: bool,
+        /// How long the recorder did not run meanwhile: it was stopped, or got no processor.
+        stood: Duration,
     },
     /// `top` samples running programs. Its sampling options are those of `record`, and there is no
     /// file.

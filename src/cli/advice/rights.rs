@@ -16,13 +16,31 @@ pub const PARANOID: &str = "run proftool as root, or first run as root: sysctl \
 pub const SECCOMP: &str = "start a container with: docker run --cap-add PERFMON --security-opt \
     seccomp=unconfined";
 
-/// Returns the command with which root gives the running program these capabilities.
+/// The group whose members may run a program with capabilities, as the kernel's documents name it.
+const GROUP: &str = "perf_users";
+
+/// Returns the commands with which root gives the running program these capabilities. Anybody who can
+/// run it has them, so first nobody but a group may (Linux, Documentation/admin-guide/
+/// perf-security.rst, "Privileged Perf users groups"). Another owner would take them away again, so
+/// they come last.
 fn setcap(rights: &Rights, capabilities: &str) -> String {
-    let program = match &rights.program {
-        Some(path) => shell_quoted(&path.to_string_lossy()),
-        None => "$(command -v proftool)".to_owned(),
+    let (name, program) = match &rights.program {
+        Some(path) => (String::new(), shell_quoted(&path.to_string_lossy())),
+        None => ("p=$(command -v proftool) && ".to_owned(), "\"$p\"".into()),
     };
-    format!("setcap {capabilities}=ep {program}")
+    format!(
+        "{name}groupadd -f {GROUP} && chgrp {GROUP} {program} && chmod o-rwx {program} && \
+         setcap {capabilities}=ep {program} (then only members may run it: usermod -aG {GROUP} USER)"
+    )
+}
+
+/// The same of the kernel's capabilities, for the program of another machine.
+pub fn setcap_elsewhere() -> String {
+    let elsewhere = Rights {
+        program: None,
+        ..Rights::look()
+    };
+    setcap(&elsewhere, KERNEL)
 }
 
 /// Returns the command with which root lets the running program record everything.
@@ -124,7 +142,9 @@ mod tests {
 
     #[test]
     fn settings_that_are_already_right_are_not_advised() {
-        let setcap = "setcap cap_perfmon,cap_syslog=ep /usr/bin/proftool";
+        let setcap = "groupadd -f perf_users && chgrp perf_users /usr/bin/proftool && \
+                      chmod o-rwx /usr/bin/proftool && setcap cap_perfmon,cap_syslog=ep \
+                      /usr/bin/proftool (then only members may run it: usermod -aG perf_users USER)";
         for (state, expected) in [
             (
                 (2, 0, false),
@@ -191,6 +211,23 @@ mod tests {
             ..rights(2, 0, false)
         };
         let advice = setcap_everything(&nameless);
-        assert!(advice.ends_with("=ep $(command -v proftool)"), "{advice}");
+        assert!(
+            advice.starts_with("p=$(command -v proftool) && "),
+            "{advice}"
+        );
+        assert!(advice.contains("=ep \"$p\""), "{advice}");
+    }
+
+    #[test]
+    fn capabilities_are_given_only_to_a_program_that_not_everybody_may_run() {
+        for program in [Some("/opt/my tools/proftool".into()), None] {
+            let advice = setcap_everything(&Rights {
+                program,
+                ..rights(2, 0, false)
+            });
+            let places = ["chgrp perf_users", "chmod o-rwx", "setcap cap_perfmon"];
+            let places = places.map(|part| advice.find(part).unwrap());
+            assert!(places.is_sorted(), "{advice}");
+        }
     }
 }

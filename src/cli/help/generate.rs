@@ -73,7 +73,7 @@ pub fn man(args: &ManArgs, mut grammar: clap::Command) -> anyhow::Result<ExitCod
 pub fn completions(args: &CompletionArgs, mut grammar: clap::Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut grammar, "proftool", &mut script);
-    answer::write_file(None, |out| out.write_all(&script))?;
+    answer::print_plain(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,7 +86,7 @@ fn write(
     page(&mut bytes)?;
     let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap_or(directory))?;
-    fs::write(path, bytes)
+    answer::output::write_whole(&path, &bytes)
 }
 
 /// A topic as a manual page.

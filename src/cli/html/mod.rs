@@ -36,6 +36,7 @@ pub fn write(
     output: Option<&Path>,
     strict: bool,
 ) -> anyhow::Result<ExitCode> {
+    answer::output::check(output, &query.inputs())?;
     let profile = query.open_with_times_and_addresses()?;
     query.refuse_without_stacks(&profile, "a page")?;
     let selections = query.selections(&profile)?;
@@ -112,7 +113,9 @@ pub fn write(
         events: events.collect(),
     };
     let situation = query.shown_by("report");
-    answer::write_file(output, |out| html::write(out, &document, &situation))?;
+    answer::output::write_file(output, &query.inputs(), |out| {
+        html::write(out, &document, &situation)
+    })?;
     answer::warn(&profile.caveats, &query.shown_by("export"));
     answer::strictly(strict, &profile.caveats)
 }

@@ -5,6 +5,7 @@ pub mod focus;
 pub(super) mod open;
 pub mod time;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -16,6 +17,7 @@ use proftool::profile::{Counts, EventId, Filter, Profile, Selection, TimedRows, 
 use regex::Regex;
 
 use super::advice::Situation;
+use super::answer::output::Inputs;
 use super::failure::{self, hinted};
 use proftool::view::search::pattern;
 use time::{in_seconds, time_range};
@@ -119,6 +121,9 @@ pub struct Query {
     unit: Option<Counting>,
     #[command(flatten)]
     folded: FoldedInput,
+    /// The bytes that were read.
+    #[arg(skip)]
+    read: Cell<u64>,
 }
 
 /// How folded stacks are read.
@@ -191,6 +196,16 @@ impl Query {
     /// The file.
     pub fn file(&self) -> &Path {
         self.input.path()
+    }
+
+    /// The files that are read.
+    pub fn inputs(&self) -> Inputs<'_> {
+        let named = [self.file()].into_iter();
+        let others = self.sum.iter().chain(&self.binary).map(PathBuf::as_path);
+        Inputs {
+            files: named.chain(others).collect(),
+            read: self.read.get(),
+        }
     }
 
     /// The samples of this event that are asked for, by time, where times are known.

@@ -97,6 +97,7 @@ impl Query {
     fn open_as(&self, options: &input::Options) -> anyhow::Result<Profile> {
         let mut meter = Meter::new();
         let opened = input::open(self.file(), options, &mut |done, total| {
+            self.read.set(self.read.get().max(done));
             meter.show(done, total)
         });
         let mut profile = opened?;

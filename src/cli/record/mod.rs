@@ -25,7 +25,7 @@ use super::sampling::SamplingArgs;
 use super::stack_choice;
 
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
-const FAILED: u8 = 125;
+pub(super) const FAILED: u8 = 125;
 /// The exit status when the command cannot be run.
 const NOT_EXECUTABLE: u8 = 126;
 /// The exit status when there is no such command.
@@ -49,8 +49,9 @@ the target does not exist, 126 if the command cannot be run, and 127 if it is
 not found.
 
 The recording is written to FILE.part, which can be read at any time, and
-renamed to FILE at the end. An earlier FILE is kept as FILE.old; a symbolic
-link is replaced, not followed. FILE.part stays if proftool is killed, if the
+renamed to FILE at the end. An earlier recording FILE is kept as FILE.old; a
+file of another kind is not replaced, and a symbolic link is replaced, not
+followed. FILE.part stays if proftool is killed, if the
 disk is full, or if it cannot be renamed; every view then reports that the
 recording was not finished. If its directory is removed, the recording is saved
 in the directory for temporary files, and a message names it.")]
@@ -284,6 +285,7 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     let situation = Situation::Record {
         stacks: options.stacks,
         off_cpu: options.off_cpu,
+        stood: recording.stood,
     };
     if recording.samples == 0 {
         no_samples(recording, &situation, (path, empty));

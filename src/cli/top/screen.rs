@@ -14,12 +14,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
-use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use crossterm::{event, terminal as modes};
 use proftool::base::printable;
+use proftool::base::workers::{self, Worker, Workers};
 use proftool::profile::Filter;
 use proftool::sampler;
 use proftool::view::flat::Sort;
@@ -84,12 +84,15 @@ pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Re
     source.set_half_life(options.half_life);
     let screen = Screen::open().context("could not use the terminal")?;
     let is_left = AtomicBool::new(false);
-    let ended = std::thread::scope(|scope| {
-        let guard = scope.spawn(|| guard(source, &signals, &is_left));
-        let session = Session::new(source, scope, options, shown);
+    let ended = workers::scope(|workers| {
+        // Without it, signals are obeyed by the keyboard thread alone.
+        let guard = workers.start(|| guard(source, &signals, &is_left));
+        let session = Session::new(source, workers, options, shown);
         let ended = session.run(screen, shown, &signals, &stops, &is_left);
         is_left.store(true, Ordering::Relaxed);
-        guard.thread().unpark();
+        if let Ok(guard) = guard {
+            guard.thread().unpark();
+        }
         ended
     });
     source.stop();
@@ -135,13 +138,21 @@ enum Done {
     Written(PathBuf, Result<Written, String>),
 }
 
+/// Who makes what is shown.
+enum Preparing<'scope> {
+    /// A thread of its own, so that keys are answered while a large tree is arranged.
+    Thread(Worker<'scope, ()>, Sender<(Arc<Seen>, Wish)>),
+    /// The keyboard thread: no other can be made.
+    Keyboard(Box<Preparer>),
+}
+
 /// One session of looking at a source.
 struct Session<'scope, 'env> {
     source: &'env dyn Source,
-    scope: &'scope Scope<'scope, 'env>,
+    shown: &'env Shown,
+    workers: Workers<'scope, 'env>,
     app: App,
     paint: Paint,
-    jobs: Sender<(Arc<Seen>, Wish)>,
     done: Receiver<Done>,
     finished: Sender<Done>,
     /// For which moment and wish something is being made, and since when.
@@ -150,32 +161,34 @@ struct Session<'scope, 'env> {
     rested: Instant,
     /// The moment and the revision that were asked for last.
     asked: Option<(Arc<Seen>, u64)>,
-    preparing: ScopedJoinHandle<'scope, ()>,
-    writing: Option<ScopedJoinHandle<'scope, ()>>,
+    preparing: Preparing<'scope>,
+    writing: Option<Worker<'scope, ()>>,
     told: Vec<String>,
 }
 
 impl<'scope, 'env> Session<'scope, 'env> {
     fn new(
         source: &'env dyn Source,
-        scope: &'scope Scope<'scope, 'env>,
+        workers: Workers<'scope, 'env>,
         options: &Options,
         shown: &'env Shown,
     ) -> Session<'scope, 'env> {
         let (jobs, waiting) = mpsc::channel::<(Arc<Seen>, Wish)>();
         let (finished, done) = mpsc::channel();
         let prepared = finished.clone();
-        // On a thread of its own, so that keys are answered while a large tree is arranged.
-        let preparing = scope.spawn(move || {
+        let preparing = workers.start(move || {
             let mut preparer = Preparer::default();
             for (seen, wish) in waiting {
-                let mut made = Box::new(preparer.prepare(&seen, &wish));
-                made.page = preparer.page(&seen, &wish, (source, &shown.situation));
-                if prepared.send(Done::Prepared(made)).is_err() {
+                let made = prepared_by(&mut preparer, &seen, &wish, (source, shown));
+                if prepared.send(made).is_err() {
                     return;
                 }
             }
         });
+        let preparing = match preparing {
+            Ok(thread) => Preparing::Thread(thread, jobs),
+            Err(_) => Preparing::Keyboard(Box::default()),
+        };
         let mut app = App::new(options.sort, options.half_life);
         app.wish.event = options.event.clone();
         app.wish.focus = options.filter.focus.clone();
@@ -190,10 +203,10 @@ impl<'scope, 'env> Session<'scope, 'env> {
         app.state = source.state();
         Session {
             source,
-            scope,
+            shown,
+            workers,
             app,
             paint: options.paint,
-            jobs,
             done,
             finished,
             busy: None,
@@ -216,16 +229,14 @@ impl<'scope, 'env> Session<'scope, 'env> {
     ) -> anyhow::Result<Vec<String>> {
         let mut is_new = true;
         while !signals.has_come() {
-            let has_written = self
-                .writing
-                .as_ref()
-                .is_some_and(ScopedJoinHandle::is_finished);
+            let has_written = self.writing.as_ref().is_some_and(Worker::is_finished);
             let attended = stops.attend(&mut screen);
             is_new |= attended.context("could not use the terminal")?;
             is_new |= self.look();
             is_new |= self.take();
             // A thread that is gone without a word has panicked, and given the terminal back.
-            if self.preparing.is_finished() || has_written && self.writing.is_some() {
+            let is_gone = matches!(&self.preparing, Preparing::Thread(it, _) if it.is_finished());
+            if is_gone || has_written && self.writing.is_some() {
                 break;
             }
             self.ask();
@@ -333,9 +344,17 @@ impl<'scope, 'env> Session<'scope, 'env> {
             }
         }
         let asking = (Arc::clone(seen), revision);
-        let job = (Arc::clone(seen), self.app.wish.clone());
-        if self.jobs.send(job).is_ok() {
-            self.busy = Some(Instant::now());
+        let (seen, wish) = (Arc::clone(seen), self.app.wish.clone());
+        let began = Instant::now();
+        let is_asked = match &mut self.preparing {
+            Preparing::Thread(_, jobs) => jobs.send((seen, wish)).is_ok(),
+            Preparing::Keyboard(preparer) => {
+                let made = prepared_by(preparer, &seen, &wish, (self.source, self.shown));
+                self.finished.send(made).is_ok()
+            }
+        };
+        if is_asked {
+            self.busy = Some(began);
             self.asked = Some(asking);
         }
     }
@@ -350,12 +369,15 @@ impl<'scope, 'env> Session<'scope, 'env> {
         };
         self.app.message = Some(format!("writing {} …", path.display()));
         let (source, finished) = (self.source, self.finished.clone());
-        let writing = self.scope.spawn(move || {
+        let writing = self.workers.start(move || {
             let written = source.write(&seen, &path);
             // Who does not wait for it any more does not miss it.
             let _ = finished.send(Done::Written(path, written));
         });
-        self.writing = Some(writing);
+        match writing {
+            Ok(thread) => self.writing = Some(thread),
+            Err(write) => write(),
+        }
     }
 
     fn draw(&mut self, screen: &mut Screen, shown: &Shown) -> anyhow::Result<()> {
@@ -369,6 +391,18 @@ impl<'scope, 'env> Session<'scope, 'env> {
         drawn.context("could not write on the terminal")?;
         Ok(())
     }
+}
+
+/// What a wish shows of a moment.
+fn prepared_by(
+    preparer: &mut Preparer,
+    seen: &Arc<Seen>,
+    wish: &Wish,
+    (source, shown): (&dyn Source, &Shown),
+) -> Done {
+    let mut made = Box::new(preparer.prepare(seen, wish));
+    made.page = preparer.page(seen, wish, (source, &shown.situation));
+    Done::Prepared(made)
 }
 
 /// Whether the terminal has an event within this time.

@@ -111,13 +111,55 @@ pub(in crate::input) fn is_document(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
+/// Makes U+FFFD, the replacement character, of each escape of half a character: JavaScript cuts names
+/// between the two surrogates of one (`"\ud83d"`), and writes what is left.
+fn with_whole_characters(mut bytes: Vec<u8>) -> Vec<u8> {
+    /// The bytes of an escape: `\uXXXX`.
+    const ESCAPE: usize = 6;
+    /// The one for what cannot be known.
+    const REPLACEMENT: &[u8; ESCAPE] = b"\\ufffd";
+    let unit_at = |bytes: &[u8], at: usize| {
+        let digits = bytes.get(at..at + ESCAPE)?.strip_prefix(b"\\u")?;
+        let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+        u16::from_str_radix(str::from_utf8(digits).ok().filter(|_| is_hex)?, 16).ok()
+    };
+    let mut from = 0;
+    while let Some(next) = next_backslash(&bytes, from) {
+        let is_pair = |unit| {
+            matches!(unit, 0xd800..=0xdbff)
+                && matches!(unit_at(&bytes, next + ESCAPE), Some(0xdc00..=0xdfff))
+        };
+        let unit = unit_at(&bytes, next);
+        from = match unit {
+            Some(unit) if is_pair(unit) => next + 2 * ESCAPE,
+            Some(unit) => {
+                if matches!(unit, 0xd800..=0xdfff) {
+                    bytes[next..next + ESCAPE].copy_from_slice(REPLACEMENT);
+                }
+                next + ESCAPE
+            }
+            // Another escape, of a backslash for example.
+            None => next + 2,
+        };
+    }
+    bytes
+}
+
+/// Where the next backslash is.
+fn next_backslash(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    Some(from + rest.iter().position(|&byte| byte == b'\\')?)
+}
+
 /// Reads the stacks.
 ///
 /// # Errors
 ///
 /// [`Reason::Unknown`] if it is another document or no document.
-pub(in crate::input) fn read(bytes: &[u8]) -> Result<Profile, Reason> {
-    let file: File = serde_json::from_slice(bytes).map_err(|_| Reason::Unknown)?;
+pub(in crate::input) fn read(bytes: Vec<u8>) -> Result<Profile, Reason> {
+    let bytes = with_whole_characters(bytes);
+    let file: File = serde_json::from_slice(&bytes).map_err(|_| Reason::Unknown)?;
+    drop(bytes);
     if !file.schema.contains("speedscope") {
         return Err(Reason::Unknown);
     }
@@ -265,6 +307,34 @@ fn evented(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
                 open.pop();
             }
             _ => stacks.skip("an event that opens or closes no frame"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_becomes_the_replacement_character() {
+        for (written, read) in [
+            (r"\ud83d", "\u{fffd}"),
+            (r"\uDE00", "\u{fffd}"),
+            (r"a\ud83d\ude00b", "a\u{1f600}b"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}\u{1f600}"),
+            (r"\ude00\ud83d", "\u{fffd}\u{fffd}"),
+            // Backslashes before a text that only looks like an escape.
+            (r"\\ud83d", r"\ud83d"),
+            (r"\\\ud83d\n", "\\\u{fffd}\n"),
+            (r"\ud83d\\ude00", "\u{fffd}\\ude00"),
+            (r"\u00e4", "\u{e4}"),
+        ] {
+            let bytes = with_whole_characters(format!("\"{written}\"").into_bytes());
+            let text: String = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(text, read, "{written}");
+        }
+        for damaged in [r"\ud8", r"\u+d80", "\\", r"\ud83d\u", r"\u\ud800"] {
+            with_whole_characters(damaged.into());
         }
     }
 }

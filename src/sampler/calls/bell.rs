@@ -21,15 +21,18 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::page::Page;
+use crate::base::workers::{self, Task};
 use crate::sampler::kernel::check;
 
 /// Where the page begins in the shared memory, behind the page of the code that rings.
 const OFFSET: u64 = 4096;
 /// How many seconds a program waits for an answer.
 const PATIENCE: u32 = 20;
+/// How often the recorder looks where no thread listens.
+const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) const LOCK: usize = 0;
 pub(super) const THREAD: usize = 4;
@@ -69,9 +72,18 @@ pub(super) struct Bell {
     page: Arc<Page>,
     /// Readable when somebody has rung.
     heard: Arc<File>,
-    ear: Option<JoinHandle<()>>,
+    ear: Option<Ear>,
     /// Whether a program had waited for too long when the bell was closed.
     was_left: bool,
+}
+
+/// Who notices that somebody has rung.
+#[derive(Debug)]
+enum Ear {
+    /// A thread of its own.
+    Thread(Task<()>),
+    /// The recorder, which looks every [`LOOK`]: no thread can be made.
+    Recorder,
 }
 
 impl Bell {
@@ -96,15 +108,19 @@ impl Bell {
     }
 
     /// Begins to listen.
-    pub(super) fn listen(&mut self) -> io::Result<()> {
+    pub(super) fn listen(&mut self) {
         if self.ear.is_some() {
-            return Ok(());
+            return;
         }
         let (page, heard) = (Arc::clone(&self.page), Arc::clone(&self.heard));
-        let ear = thread::Builder::new().name("proftool-bell".into());
-        self.ear = Some(ear.spawn(move || hear(&page, &heard))?);
+        let ear = workers::start(move || hear(&page, &heard));
+        self.ear = Some(ear.map_or(Ear::Recorder, Ear::Thread));
         self.page.word(OPEN).store(1, Ordering::Release);
-        Ok(())
+    }
+
+    /// How long nobody needs to look for a report, if the descriptor does not become readable.
+    pub(super) fn quiet(&self) -> Option<Duration> {
+        matches!(self.ear, Some(Ear::Recorder)).then_some(LOOK)
     }
 
     /// Readable when there may be a report.
@@ -173,7 +189,7 @@ impl Bell {
         self.set(HEARS_EXECS, 0);
         self.set(RING, CLOSED);
         self.set(LOCK, 0);
-        if let Some(ear) = self.ear.take() {
+        if let Some(Ear::Thread(ear)) = self.ear.take() {
             // It has nothing to say.
             let _ = ear.join();
         }
@@ -220,12 +236,12 @@ mod tests {
         let shared = shared_memory(c"test").unwrap();
         shared.set_len(8192).unwrap();
         let mut bell = Bell::hang(&shared).unwrap();
-        bell.listen().unwrap();
+        bell.listen();
         assert!(bell.is_open());
         assert_eq!(bell.report(), None);
         // As a program does it, in its own mapping of the memory.
         let program = Page::map(&shared, OFFSET).unwrap();
-        let ringing = thread::spawn(move || {
+        let ringing = workers::start(move || {
             for (at, value) in [(KIND, 2), (PROCESS, 77), (THREAD, 78), (PATH + 4, 1)] {
                 program.word(at).store(value, Ordering::Release);
             }
@@ -250,7 +266,7 @@ mod tests {
         };
         assert_eq!(report, expected);
         bell.answer();
-        ringing.join().unwrap();
+        assert!(ringing.is_ok_and(|thread| thread.join().is_ok()));
         assert_eq!(bell.report(), None);
         bell.close();
         assert!(!bell.is_open());

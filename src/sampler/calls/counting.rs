@@ -325,9 +325,7 @@ impl Counting {
         }
         let mut changes: Vec<Change> = on_loads.into_iter().chain(on_execs).collect();
         changes.sort_unstable_by_key(|change| change.at);
-        self.bell
-            .listen()
-            .map_err(Error::counting("listen to the program"))?;
+        self.bell.listen();
         self.bell.hear_execs(hears_execs);
         stopped.change(&changes).map_err(changing)?;
         self.will_restore(stopped.pid(), &changes);
@@ -358,7 +356,8 @@ impl Counting {
     /// How long it takes until [`Counting::attend`] has something to do again, if nothing is heard until
     /// then.
     pub(in crate::sampler) fn quiet(&self) -> Option<Duration> {
-        Some(self.limit.as_ref()?.due())
+        let due = self.limit.as_ref().map(Limit::due);
+        [due, self.bell.quiet()].into_iter().flatten().min()
     }
 
     /// Readable when a program may wait for an answer.

@@ -15,18 +15,23 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::base::system_reason;
+use crate::perfdata::is_recording;
 use crate::sampler::error::Error;
 
 /// How many part files are left alone before recording to this output is refused.
 const PART_FILES: usize = 100;
 /// The room that must be there: enough for the head of a file.
 const LEAST_ROOM: usize = 4096;
+/// The bytes that tell a recording from other files.
+const HEAD: u64 = 8;
+/// The bits of a mode that let somebody execute a file.
+const EXECUTABLE: u32 = 0o111;
 /// The bit of a directory in which users cannot rename each other's files.
 const STICKY: u32 = 0o1000;
 /// `CAP_FOWNER`: to act on any file as its owner may.
@@ -202,7 +207,8 @@ fn create_part(target: &Path) -> io::Result<(PathBuf, File, Option<PathBuf>)> {
     ))
 }
 
-/// A recording replaces a file or nothing: replacing a device or a directory would be a mistake.
+/// A recording replaces an earlier one or nothing: replacing a device, a directory, or a file of another
+/// kind, such as the program that is to be recorded, would be a mistake.
 fn check_target(target: &Path) -> io::Result<()> {
     let refuse = |what| Err(io::Error::other(what));
     if target.file_name().is_none() {
@@ -212,7 +218,12 @@ fn check_target(target: &Path) -> io::Result<()> {
     // is not touched.
     match fs::symlink_metadata(target) {
         Ok(found) if found.is_dir() => refuse("it is a directory"),
-        Ok(found) if found.is_file() || found.is_symlink() => Ok(()),
+        Ok(found) if found.is_file() || found.is_symlink() => {
+            if is_something_else(target) {
+                return refuse("it exists and is no recording");
+            }
+            Ok(())
+        }
         Ok(found) if found.file_type().is_fifo() => {
             refuse("it is a pipe; a recording needs a file")
         }
@@ -222,6 +233,28 @@ fn check_target(target: &Path) -> io::Result<()> {
         Ok(_) => refuse("it is a device; a recording needs a file"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether a file, after all links, has contents that are no recording. One that cannot be read counts
+/// as a recording of another user, unless it can be executed: it is kept under another name.
+fn is_something_else(path: &Path) -> bool {
+    let Ok(found) = fs::metadata(path) else {
+        // A link that leads nowhere.
+        return false;
+    };
+    if !found.is_file() {
+        // It would be renamed, but was hardly meant.
+        return true;
+    }
+    let mut head = Vec::new();
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path);
+    match opened.and_then(|file| file.take(HEAD).read_to_end(&mut head)) {
+        Ok(_) => !head.is_empty() && !is_recording(&head),
+        Err(_) => found.mode() & EXECUTABLE != 0,
     }
 }
 
@@ -242,6 +275,9 @@ fn check_earlier(target: &Path, part: &File) -> Result<(), Error> {
     let replaced = fs::symlink_metadata(&old).ok();
     if replaced.as_ref().is_some_and(Metadata::is_dir) {
         return refuse("that is a directory");
+    }
+    if replaced.is_some() && is_something_else(&old) {
+        return refuse("that exists and is no recording");
     }
     let directory = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -294,6 +330,9 @@ mod tests {
     use super::*;
     use std::io::Write;
 
+    /// An earlier recording.
+    const OLD: &[u8] = b"PERFILE2 of before";
+
     /// A directory of its own, removed at the end.
     struct Directory(PathBuf);
 
@@ -324,10 +363,10 @@ mod tests {
     fn the_old_file_stays_until_the_new_one_is_whole() {
         let directory = Directory::new("output");
         let target = directory.0.join("perf.data");
-        fs::write(&target, "old").unwrap();
+        fs::write(&target, OLD).unwrap();
         let (output, mut file, _) = Output::create(&target).unwrap();
         file.write_all(b"new").unwrap();
-        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(fs::read(&target).unwrap(), OLD);
         output.commit(&file).unwrap();
         assert_eq!(directory.names(), ["perf.data", "perf.data.old"]);
         assert_eq!(fs::read(&target).unwrap(), b"new");
@@ -370,16 +409,44 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_no_recording_is_not_replaced() {
+        let directory = Directory::new("other");
+        let target = directory.0.join("prog");
+        let old = directory.0.join("prog.old");
+        for contents in [&b"\x7fELF"[..], b"main;f 3\n", b"PERF"] {
+            fs::write(&target, contents).unwrap();
+            let link = directory.0.join("link");
+            std::os::unix::fs::symlink("prog", &link).unwrap();
+            for target in [&target, &link] {
+                let error = Output::create(target).unwrap_err().to_string();
+                assert!(error.ends_with("it exists and is no recording"), "{error}");
+            }
+            fs::remove_file(&link).unwrap();
+            assert_eq!(fs::read(&target).unwrap(), contents);
+            // Nor is it replaced as FILE.old.
+            fs::rename(&target, &old).unwrap();
+            fs::write(&target, OLD).unwrap();
+            let error = Output::create(&target).unwrap_err();
+            assert!(matches!(error, Error::EarlierStays { .. }), "{error}");
+            fs::remove_file(&old).unwrap();
+        }
+        assert_eq!(directory.names(), ["prog"]);
+        // As mktemp makes it.
+        fs::write(&target, "").unwrap();
+        drop(Output::create(&target).unwrap());
+    }
+
+    #[test]
     fn a_link_is_replaced_and_what_it_leads_to_stays() {
         let directory = Directory::new("link");
         let target = directory.0.join("perf.data");
-        fs::write(directory.0.join("elsewhere"), "old").unwrap();
+        fs::write(directory.0.join("elsewhere"), OLD).unwrap();
         std::os::unix::fs::symlink("elsewhere", &target).unwrap();
         let (output, mut file, _) = Output::create(&target).unwrap();
         file.write_all(b"new").unwrap();
         output.commit(&file).unwrap();
-        assert_eq!(fs::read(directory.0.join("elsewhere")).unwrap(), b"old");
-        assert_eq!(fs::read(directory.0.join("perf.data.old")).unwrap(), b"old");
+        assert_eq!(fs::read(directory.0.join("elsewhere")).unwrap(), OLD);
+        assert_eq!(fs::read(directory.0.join("perf.data.old")).unwrap(), OLD);
         assert_eq!(fs::read(&target).unwrap(), b"new");
     }
 
@@ -390,7 +457,7 @@ mod tests {
         fs::create_dir(directory.0.join("perf.data.old")).unwrap();
         // Nothing is to be kept yet.
         drop(Output::create(&target).unwrap());
-        fs::write(&target, "old").unwrap();
+        fs::write(&target, OLD).unwrap();
         let error = Output::create(&target).unwrap_err();
         assert!(matches!(error, Error::EarlierStays { .. }), "{error}");
         assert_eq!(directory.names(), ["perf.data", "perf.data.old"]);
@@ -400,7 +467,7 @@ mod tests {
     fn a_recording_that_cannot_get_its_name_is_kept_and_named() {
         let directory = Directory::new("unnamed");
         let target = directory.0.join("perf.data");
-        fs::write(&target, "old").unwrap();
+        fs::write(&target, OLD).unwrap();
         let (output, mut file, _) = Output::create(&target).unwrap();
         file.write_all(b"new").unwrap();
         fs::create_dir(directory.0.join("perf.data.old")).unwrap();
@@ -409,7 +476,7 @@ mod tests {
         };
         assert_eq!(kept, directory.0.join("perf.data.part"));
         assert_eq!(fs::read(&kept).unwrap(), b"new");
-        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(fs::read(&target).unwrap(), OLD);
     }
 
     #[test]

@@ -25,6 +25,8 @@ use crate::sampler::user_share::UserShare;
 
 /// The longest time between two passes over the buffers. After each pass the file is consistent.
 const PASS: Duration = Duration::from_millis(200);
+/// A wait that takes so much longer than it should is no accident of scheduling.
+const LATE: Duration = Duration::from_secs(1);
 
 /// A session, and what was there before it.
 pub(in crate::sampler) struct Open {
@@ -67,6 +69,8 @@ pub(in crate::sampler) struct Participants<'a> {
     started: bool,
     signals: Signals,
     stop: Stop,
+    /// How long this process did not run although it was its turn.
+    stood: Duration,
 }
 
 impl<'a> Participants<'a> {
@@ -94,6 +98,7 @@ impl<'a> Participants<'a> {
             started: false,
             signals,
             stop: Stop::default(),
+            stood: Duration::ZERO,
         })
     }
 
@@ -228,8 +233,13 @@ impl<'a> Participants<'a> {
             let heard = open.counting.as_ref().map(Counting::heard);
             let others = [Some(self.signals.as_fd()), heard].into_iter().flatten();
             // A wait that fails returns at once, and must not make this loop spin.
+            let waits = Instant::now();
             if open.session.wait(others, timeout).is_err() {
                 std::thread::sleep(timeout);
+            }
+            let late = waits.elapsed().saturating_sub(timeout);
+            if late > LATE {
+                self.stood += late;
             }
             if let (Some(planner), Some(counting)) = (&mut self.planner, &mut open.counting) {
                 counting.attend(*planner, self.child.as_mut());
@@ -271,6 +281,11 @@ impl<'a> Participants<'a> {
         sink.pass(open)?;
         sink.finish(open)?;
         Ok(end)
+    }
+
+    /// How long this process did not run although it was its turn.
+    pub(in crate::sampler) fn stood(&self) -> Duration {
+        self.stood
     }
 
     /// Asks the command to end, as a signal to this process does.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use super::bounds::{Bounds, End, Subject};
 use super::cost::{Costs, Meter};
@@ -40,6 +41,9 @@ pub struct Recording {
     pub end: End,
     /// Whether a signal to the recorder ended it.
     pub interrupted: bool,
+    /// How long the recorder did not run although it was its turn: somebody had stopped it, or it got no
+    /// processor. The buffers were not emptied meanwhile.
+    pub stood: Duration,
     /// Whether the kernel stopped recording the command as it started: nothing was mapped. It does
     /// so where a program gains privileges or may not be read (`begin_new_exec`).
     pub stopped_at_exec: bool,
@@ -146,6 +150,7 @@ pub fn record<'a>(
                 ending,
                 end,
                 interrupted,
+                stood: participants.stood(),
                 stopped_at_exec,
                 caveats,
                 costs,

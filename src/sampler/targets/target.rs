@@ -221,6 +221,7 @@ fn numbered(directory: &Path) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::workers;
 
     #[test]
     fn this_process_has_its_threads() {
@@ -231,7 +232,7 @@ mod tests {
         let group = &target.existing()[0];
         assert!(group.pid == pid && group.threads.contains(&pid));
         // A thread is not a process: it belongs to one.
-        let other = std::thread::spawn(move || {
+        let other = workers::start(move || {
             let tid: i32 = fs::read_link("/proc/thread-self")
                 .unwrap()
                 .file_name()
@@ -241,9 +242,10 @@ mod tests {
                 .parse()
                 .unwrap();
             Target::Threads(vec![tid]).existing()
-        })
-        .join()
-        .unwrap();
+        });
+        let Ok(Ok(other)) = other.map(|thread| thread.join()) else {
+            panic!("no other thread");
+        };
         assert!(other[0].pid == pid && other[0].threads != [pid]);
     }
 

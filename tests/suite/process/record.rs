@@ -27,7 +27,7 @@ fn the_exit_status_is_the_commands_own() {
 fn a_command_that_cannot_be_run_is_reported_and_leaves_no_file() {
     let room = Room::new();
     fs::write(room.path("plain"), "hello").unwrap();
-    fs::write(room.path("perf.data"), "precious").unwrap();
+    fs::write(room.path("perf.data"), "PERFILE2 precious").unwrap();
     let cases: [(&[&str], i32, &str); 4] = [
         (
             &["./no-such-program"],
@@ -47,7 +47,10 @@ fn a_command_that_cannot_be_run_is_reported_and_leaves_no_file() {
         assert_eq!(output.status.code(), Some(status));
         assert_eq!(stderr(&output), format!("proftool: {message}\n"));
     }
-    assert_eq!(fs::read(room.path("perf.data")).unwrap(), b"precious");
+    assert_eq!(
+        fs::read(room.path("perf.data")).unwrap(),
+        b"PERFILE2 precious"
+    );
     assert_eq!(room.names(), ["perf.data", "plain"]);
 }
 
@@ -126,7 +129,7 @@ fn the_file_is_private_and_the_old_one_kept() {
         return;
     }
     let room = Room::new();
-    fs::write(room.path("perf.data"), "before").unwrap();
+    fs::write(room.path("perf.data"), "PERFILE2 before").unwrap();
     for umask in ["000", "777"] {
         let script = format!("umask {umask}; exec {PROFTOOL} record -q true");
         let status = Command::new("sh")
@@ -139,9 +142,12 @@ fn the_file_is_private_and_the_old_one_kept() {
         assert_eq!(room.names(), ["perf.data", "perf.data.old"]);
     }
     let room = Room::new();
-    fs::write(room.path("perf.data"), "before").unwrap();
+    fs::write(room.path("perf.data"), "PERFILE2 before").unwrap();
     assert!(room.record(&["-q", "true"]).status.success());
-    assert_eq!(fs::read(room.path("perf.data.old")).unwrap(), b"before");
+    assert_eq!(
+        fs::read(room.path("perf.data.old")).unwrap(),
+        b"PERFILE2 before"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ const BURN: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
 #[test]
 fn an_earlier_recording_that_cannot_be_kept_stops_the_recording_before_the_command() {
     let room = Room::new();
-    fs::write(room.path("perf.data"), "precious").unwrap();
+    fs::write(room.path("perf.data"), "PERFILE2 precious").unwrap();
     fs::create_dir(room.path("perf.data.old")).unwrap();
     let output = room.record(&["-e", "cpu-clock", "touch", "has-run"]);
     assert_eq!(output.status.code(), Some(125));
@@ -26,7 +26,10 @@ fn an_earlier_recording_that_cannot_be_kept_stops_the_recording_before_the_comma
     );
     assert!(said.contains("hint: move perf.data.old away"), "{said}");
     assert_eq!(room.names(), ["perf.data", "perf.data.old"]);
-    assert_eq!(fs::read(room.path("perf.data")).unwrap(), b"precious");
+    assert_eq!(
+        fs::read(room.path("perf.data")).unwrap(),
+        b"PERFILE2 precious"
+    );
 }
 
 #[test]
@@ -37,7 +40,7 @@ fn a_file_of_another_user_in_a_sticky_directory_also_stops_it() {
     }
     let room = Room::new();
     fs::set_permissions(&room.0, fs::Permissions::from_mode(0o1777)).unwrap();
-    fs::write(room.path("perf.data"), "precious").unwrap();
+    fs::write(room.path("perf.data"), "PERFILE2 precious").unwrap();
     let output = record_as_nobody(&room, &["-e", "cpu-clock:u", "true"]);
     assert_eq!(output.status.code(), Some(125));
     let said = stderr(&output);
@@ -51,14 +54,17 @@ fn a_recording_that_cannot_get_its_name_is_kept_as_its_part_file() {
         return;
     }
     let room = Room::new();
-    fs::write(room.path("perf.data"), "precious").unwrap();
+    fs::write(room.path("perf.data"), "PERFILE2 precious").unwrap();
     let script = format!("mkdir perf.data.old; {BURN}");
     let output = room.record(&["-q", "-e", "cpu-clock", "sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(125));
     let told = stderr(&output);
     assert!(told.contains("it is in perf.data.part"), "{told}");
     assert!(told.contains("proftool report perf.data.part"), "{told}");
-    assert_eq!(fs::read(room.path("perf.data")).unwrap(), b"precious");
+    assert_eq!(
+        fs::read(room.path("perf.data")).unwrap(),
+        b"PERFILE2 precious"
+    );
     assert!(samples(&room.path("perf.data.part")) > 10);
     // It is whole: only its name is another one.
     let report = said(&room, &["report", "perf.data.part"]);

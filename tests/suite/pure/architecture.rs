@@ -18,6 +18,7 @@ mod rules;
 mod signatures;
 mod source;
 mod speech;
+mod threads;
 mod tree;
 mod types;
 
@@ -434,6 +435,33 @@ fn text_of_the_library_that_names_options_or_commands_is_reported() {
     ] {
         line_is_told("src/view/cell.rs", line, &told(word));
     }
+}
+
+#[test]
+fn threads_that_are_made_elsewhere_are_reported() {
+    for (line, path) in [
+        ("fn f() { std::thread::spawn(g); }", "std::thread::spawn"),
+        ("use std::thread::{self, Builder};", "std::thread::Builder"),
+        ("fn f() { thread::scope(|s| ()) }", "thread::scope"),
+        ("use std::thread as other;", "std::thread"),
+        (
+            "struct S<'s, 'e>(&'s thread::Scope<'s, 'e>);",
+            "thread::Scope",
+        ),
+        ("fn f() { bar.enable_steady_tick(t) }", "enable_steady_tick"),
+    ] {
+        let told = format!("src/cli/args.rs:2: `{path}`; only src/base/workers.rs makes threads");
+        line_is_told("src/cli/args.rs", line, &told);
+    }
+    let mut tree = sound();
+    for line in [
+        "use std::thread;",
+        "fn f() { thread::sleep(t); thread::available_parallelism() }",
+        "fn g() { workers::scope(|workers| workers.start(f)) }",
+    ] {
+        tree.append("src/cli/args.rs", &format!("{line}\n"));
+    }
+    assert_eq!(rules::check(&tree), Vec::<String>::new());
 }
 
 #[test]

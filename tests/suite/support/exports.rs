@@ -177,6 +177,7 @@ pub fn exported(profile: &Profile, selection: &Selection, collapse: Collapse) ->
     };
     firefox::write(&mut files[3], track, &[]).unwrap();
     otlp::write(&mut files[4], &subject, &stacks).unwrap();
-    perf_script::write(&mut files[5], &subject, &stacks).unwrap();
+    let records = perf_script::records(&subject, &stacks, 1 << 20);
+    perf_script::write(&mut files[5], &subject, &stacks, records).unwrap();
     files
 }

@@ -9,6 +9,7 @@ use super::names::{NamedPath, Names};
 use super::signatures;
 use super::source::{Source, Sources};
 use super::speech;
+use super::threads;
 use super::tree::{Tree, module_path, room_of};
 use super::types;
 
@@ -49,6 +50,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     check_circles(&names, &mut told);
     check_unsafe(&map, &names, &mut told);
     speech::check(&map, &sources, &mut told);
+    threads::check(tree, &names, &mut told);
     signatures::check(&map, tree, &sources, &names, &mut told);
     errors::check(&map, &sources, &mut told);
     check_use(&map, &names, &mut told);

@@ -5,16 +5,17 @@
 //! has to be inflated and read: megabytes for one address of the C library.
 //!
 //! Answers are kept as [`Lines`](super::Lines) gave them, so users cannot distinguish a kept one.
-//! They are valid as long as the files are the same, by device, inode, size and time of the last
-//! change, and proftool is the same: see [`key`].
+//! They are valid as long as the files are the same, by their build and by device, inode, size and
+//! time of the last change, and proftool is the same: see [`key`].
 
 mod format;
 
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -24,8 +25,12 @@ use super::definition::DefinitionId;
 use super::described::Described;
 use super::{DefinitionKey, InlineFrame};
 use crate::base::{Interner, NameId};
-use crate::binary::elf::source::FileState;
+use crate::binary::budget::{Budget, Pool};
+use crate::binary::elf::Elf;
+use crate::binary::elf::build::Used;
+use crate::binary::elf::source::{FileState, Source};
 use crate::cache::Contents;
+use crate::files;
 
 /// The most addresses and definitions that are kept of one file.
 const LIMIT: usize = 1 << 17;
@@ -380,18 +385,45 @@ impl Answers {
     }
 }
 
-/// Under which name something is kept of these files, and for which key: for this build of proftool and
-/// these states of the files. `None` where a file may change without a sign.
-pub(in crate::binary) fn named(
-    what: &str,
-    files: &[Option<FileState>],
-) -> Option<(String, Vec<u8>)> {
+/// What tells a file from all others, and from what it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::binary) struct FileKey {
+    state: FileState,
+    build: Vec<u8>,
+}
+
+impl FileKey {
+    /// The key of a file for what follows from its debug information, or from all else. `None` for bytes
+    /// in memory, and where its build cannot be found out.
+    pub(in crate::binary) fn of(elf: &Elf, used: Used) -> Option<FileKey> {
+        Some(FileKey {
+            state: elf.source.state()?,
+            build: elf.build(used)?.to_vec(),
+        })
+    }
+}
+
+/// Under which name something is kept of these files, and for which key: for this build of proftool,
+/// and these builds and states of the files. `None` where a file may change without a sign.
+pub(in crate::binary) fn named(what: &str, files: &[Option<FileKey>]) -> Option<(String, Vec<u8>)> {
     let key = key(files)?;
     let name = format!("{what}-{:016x}", FxBuildHasher.hash_one(&key));
     Some((name, key))
 }
 
-fn key(files: &[Option<FileState>]) -> Option<Vec<u8>> {
+/// What tells this build of proftool from others.
+fn own_build() -> Option<&'static [u8]> {
+    static BUILD: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    let find = || {
+        let opened = files::open_named(Path::new("/proc/self/exe")).ok()?;
+        let budget = Budget::new(&Pool::default());
+        let elf = Elf::read(Source::file(opened, &budget), budget).ok()?;
+        elf.build(Used::Code).map(<[u8]>::to_vec)
+    };
+    BUILD.get_or_init(find).as_deref()
+}
+
+fn key(files: &[Option<FileKey>]) -> Option<Vec<u8>> {
     let program = std::fs::metadata("/proc/self/exe").ok()?;
     let mut key = format::VERSION.to_le_bytes().to_vec();
     for number in [program.dev(), program.ino(), program.len()] {
@@ -401,25 +433,35 @@ fn key(files: &[Option<FileState>]) -> Option<Vec<u8>> {
     for number in [program.mtime(), program.mtime_nsec()] {
         key.extend(number.to_le_bytes());
     }
+    add_text(&mut key, own_build()?);
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .ok()?
         .as_secs();
     for file in files {
         key.push(u8::from(file.is_some()));
-        let Some(file) = file else { continue };
-        let changed = u64::try_from(file.seconds).ok()?;
+        let Some(FileKey { state, build }) = file else {
+            continue;
+        };
+        let changed = u64::try_from(state.seconds).ok()?;
         if changed.saturating_add(SETTLED) >= now {
             return None;
         }
-        for number in [file.device, file.inode, file.size] {
+        for number in [state.device, state.inode, state.size] {
             key.extend(number.to_le_bytes());
         }
-        for number in [file.seconds, file.nanoseconds] {
+        for number in [state.seconds, state.nanoseconds] {
             key.extend(number.to_le_bytes());
         }
+        add_text(&mut key, build);
     }
     Some(key)
+}
+
+/// Adds bytes with their number.
+fn add_text(key: &mut Vec<u8>, bytes: &[u8]) {
+    key.extend((bytes.len() as u64).to_le_bytes());
+    key.extend(bytes);
 }
 
 #[cfg(test)]

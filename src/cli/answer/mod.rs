@@ -1,14 +1,15 @@
 //! Writes an answer to the terminal, a pager or a file, and its caveats to stderr.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+pub mod output;
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use proftool::base::Caveats;
 use proftool::export::{Advice, csv, dot, text};
+use proftool::files;
 use proftool::view::drawing::Drawing;
 use proftool::view::page::Page;
 use proftool::view::table::Table;
@@ -41,7 +42,7 @@ pub fn give(
             let (page, options) = ((forms.page)(), output.text());
             let write = |out: &mut dyn Write| text::write(out, &page, &options, situation);
             if output.no_pager || !paged(write)? {
-                write_to(io::stdout().lock(), write)?;
+                write_to(standard_output()?, write)?;
             }
             // Who reads both has read it at the page's foot.
             if !go_to_one_place() {
@@ -50,11 +51,11 @@ pub fn give(
         }
         Format::Csv => {
             let table = (forms.table)();
-            write_to(io::stdout().lock(), |out| csv::write(out, &table))?;
+            write_to(standard_output()?, |out| csv::write(out, &table))?;
             warn(caveats, situation);
         }
         Format::Json => {
-            write_to(io::stdout().lock(), |out| (forms.json)(out, situation))?;
+            write_to(standard_output()?, |out| (forms.json)(out, situation))?;
             warn(caveats, situation);
         }
         Format::Dot => {
@@ -63,7 +64,7 @@ pub fn give(
                 return Err(failure::Misused(text.into()).into());
             };
             let drawing = drawing();
-            write_to(io::stdout().lock(), |out| dot::write(out, &drawing))?;
+            write_to(standard_output()?, |out| dot::write(out, &drawing))?;
             warn(caveats, situation);
         }
     }
@@ -81,7 +82,7 @@ pub fn give_text(
         let text = "--classic prints text; leave out --format";
         return Err(failure::Misused(text.into()).into());
     }
-    write_to(io::stdout().lock(), write)?;
+    write_to(standard_output()?, write)?;
     warn(caveats, situation);
     strictly(output.strict, caveats)
 }
@@ -90,24 +91,14 @@ pub fn give_text(
 pub fn print(text: &str) -> anyhow::Result<()> {
     let write = |out: &mut dyn Write| out.write_all(text.as_bytes());
     if !paged(write)? {
-        write_to(io::stdout().lock(), write)?;
+        write_to(standard_output()?, write)?;
     }
     Ok(())
 }
 
-/// Writes to a new or truncated file, or to standard output.
-pub fn write_file(
-    path: Option<&Path>,
-    write: impl Fn(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-        return write_to(io::stdout().lock(), write);
-    };
-    let name = path.display();
-    let file = File::create(path).with_context(|| format!("could not write {name}"))?;
-    let mut out = BufWriter::new(file);
-    let written = write(&mut out).and_then(|()| out.flush());
-    written.with_context(|| format!("could not write {name}"))
+/// Writes bytes to standard output as they are.
+pub fn print_plain(bytes: &[u8]) -> anyhow::Result<()> {
+    write_to(standard_output()?, |out| out.write_all(bytes))
 }
 
 /// The exit status: with `--strict`, caveats are failures.
@@ -135,6 +126,19 @@ fn go_to_one_place() -> bool {
         Some((metadata.dev(), metadata.ino()))
     };
     place(1).is_some_and(|out| place(2) == Some(out))
+}
+
+/// Standard output, unless that is a file that this command reads: what is appended to a recording
+/// destroys it.
+fn standard_output() -> anyhow::Result<StdoutLock<'static>> {
+    let output = io::stdout().lock();
+    let opened = std::fs::metadata("/proc/self/fd/1");
+    let is_read = opened.is_ok_and(|it| it.is_file() && files::is_read(&it));
+    anyhow::ensure!(
+        !is_read,
+        "could not write the output: standard output is a file that this command reads"
+    );
+    Ok(output)
 }
 
 /// Writes all of it. A closed pipe is no error: its reader has read enough.
