@@ -60,6 +60,7 @@ mod puma;
 mod puma_graph;
 mod quantify;
 mod record;
+mod record_arguments;
 mod record_attach;
 mod record_bounds;
 mod record_calls;

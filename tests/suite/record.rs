@@ -132,7 +132,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
-fn wait_for(what: &str, mut happens: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut happens: impl FnMut() -> bool) {
     let start = Instant::now();
     while !happens() {
         assert!(start.elapsed() < Duration::from_secs(20), "waiting: {what}");
