@@ -87,6 +87,7 @@ mod scan;
 mod scan_decoding;
 mod scan_inside;
 mod scan_single;
+mod source_rules;
 mod static_golden;
 mod support;
 mod text_width;
