@@ -38,7 +38,10 @@ use std::time::SystemTime;
 
 pub use debug::demangle::{UNREAD_ARGUMENTS, demangle};
 pub use debug::diagnosis::{Diagnosis, InfoLocation};
-pub use debug::lines::{Declared, DefinitionId, DefinitionKey, Described, InlineFrame, Lines};
+pub use debug::lines::{
+    Declared, DefinitionId, DefinitionKey, Described, InlineFrame, Lines, StatedSource,
+    is_source_name,
+};
 pub use elf::code::{Code, CodePiece, Machine, Stretch};
 pub(crate) use elf::frames::common_entry;
 pub use elf::frames::{ExceptionFrames, FrameSection, GoFrames};
@@ -186,6 +189,21 @@ impl Binary {
     /// When the file was last written; `None` for bytes in memory.
     pub fn modified(&self) -> Option<SystemTime> {
         self.elf.source.modified()
+    }
+
+    /// The users whose files these are: this one, and the one with its debug information if that is
+    /// another. What they say is the word of these users.
+    pub fn owners(&self) -> Vec<u32> {
+        let debug = self.with_section(b".debug_info");
+        let all = [Some(&self.elf), debug];
+        let mut owners: Vec<u32> = all
+            .into_iter()
+            .flatten()
+            .filter_map(|elf| elf.source.owner())
+            .collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
     }
 
     /// How many bytes of memory reading this file and its debug files has taken beyond reading them

@@ -1,6 +1,6 @@
 //! `proftool annotate`.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use proftool::analysis::annotate::{Summary, Sums};
 use proftool::export::json;
 use proftool::input::{self, CodeError, MachineCode, SourceFiles, StaticCalls};
-use proftool::profile::{FunctionId, Listing, SourceText};
+use proftool::profile::{FunctionId, Listing, NoSource, Profile, SourceText};
 use proftool::view::Subject;
 use proftool::view::annotate::{self, AnnotateView, Material, Options};
 use proftool::view::page::Page;
@@ -18,6 +18,7 @@ use super::answer::{self, Forms};
 use super::function;
 use super::look::{Format, Look};
 use super::query::Query;
+use super::sources::{self, SourceChoice};
 
 /// The lines before and behind those with weight.
 const CONTEXT: usize = 3;
@@ -55,9 +56,10 @@ pub struct ListingArgs {
     /// Syntax of the machine code.
     #[arg(long, value_enum, default_value_t = Syntax::Att)]
     pub syntax: Syntax,
-    /// Directory of the source files, which are found in it by the end of their recorded paths.
-    #[arg(long, value_name = "DIR")]
-    pub source: Option<PathBuf>,
+    /// Directory of the source files, which are found in it by the end of their recorded paths; or
+    /// all, to show every file that you can read.
+    #[arg(long, value_name = "DIR|all", value_parser = sources::choice)]
+    pub source: Option<SourceChoice>,
 }
 
 const EXAMPLES: &str = "\
@@ -71,7 +73,9 @@ With --asm the figures are those of the machine code, including everything
 inlined into the function, as in perf annotate. Without debug information the
 machine code is shown even without --asm. Source files are searched in the
 directory given by --source, then at the recorded path, then in the debug
-information (clang -gembed-source).
+information (clang -gembed-source). Files in /proc, /sys and /dev are never
+shown. In JSON, CSV and redirected output, as in a page, a file must also look
+like source: proftool help formats.
 
 Kernel code is that of the running kernel, if the recording was made under it:
 its memory (/proc/kcore, for root), else a vmlinux with its build ID. Code that
@@ -163,7 +167,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut looking = Looking {
         sums: &Sums::of(&profile, &selection),
         code: &MachineCode::new(&profile, args.listing.syntax.into(), &reading),
-        sources: SourceFiles::new(args.listing.source.as_deref(), reading.symfs.as_deref()),
+        sources: sources::files(
+            args.listing.source.as_ref(),
+            reading.symfs.as_deref(),
+            sources::audience(is_page),
+        ),
+        owner: sources::owner(args.query.file()),
+        left_out: BTreeMap::new(),
         with_inlined: args.asm && is_page,
     };
     let view = looking.view(&subject, function, &options);
@@ -173,10 +183,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::annotate::write(out, &subject, &view, advice),
         dot: None,
     };
+    let caveats = sources::with_left_out(&profile.caveats, &looking.left_out);
     answer::give(
         &args.look.output,
         &args.query.shown_by("annotate"),
-        &profile.caveats,
+        &caveats,
         &forms,
     )
 }
@@ -189,6 +200,10 @@ pub struct Looking<'a> {
     pub code: &'a MachineCode<'a>,
     /// The source files.
     pub sources: SourceFiles,
+    /// The owner of the profile, by whose word files are sources where no program is known.
+    pub owner: Option<u32>,
+    /// The source files that are not shown, though they are there.
+    pub left_out: BTreeMap<String, NoSource>,
     /// Whether the source files of inlined functions are read as well.
     pub with_inlined: bool,
 }
@@ -236,13 +251,21 @@ impl Looking<'_> {
             .collect();
         files.sort_unstable();
         files.dedup();
-        let sources = files
-            .into_iter()
-            .filter_map(|file| {
-                let source = (self.sources)
-                    .read(&file)
-                    .or_else(|| embedded(code.as_ref()?, &file))?;
-                Some((file, source))
+        let last = last_lines(profile, &summary, listing, self.with_inlined);
+        let claims = self.code.source_claims(function, &files);
+        let owner = self.owner;
+        let claims = claims.into_iter().map(|claim| claim.or_of(owner));
+        let sources = (files.into_iter().zip(claims))
+            .map(|(file, claim)| {
+                let last = last.get(&*file).copied().unwrap_or(0);
+                let source = self.sources.read(&file, &claim, last);
+                let source = source.or_else(|why| embedded(code.as_ref(), &file).ok_or(why));
+                if let Err(why) = source
+                    && why != NoSource::NotFound
+                {
+                    self.left_out.insert(file.clone(), why);
+                }
+                (file, source)
             })
             .collect();
         let material = Material {
@@ -265,11 +288,37 @@ impl Looking<'_> {
 }
 
 /// The text of a source file that the debug information of the listed code has.
-fn embedded(listing: &Listing, file: &str) -> Option<Arc<SourceText>> {
+fn embedded(listing: Option<&Listing>, file: &str) -> Option<Arc<SourceText>> {
+    let listing = listing?;
     let mut all = listing.embedded.iter();
     let (_, text) = all.find(|(name, _)| &listing.names[*name] == file)?;
     let text = SourceText::embedded(listing.file.clone(), text.to_string());
     Some(Arc::new(text))
+}
+
+/// The last line of each source file that is shown.
+fn last_lines<'a>(
+    profile: &'a Profile,
+    summary: &Summary,
+    listing: Option<&'a Listing>,
+    with_inlined: bool,
+) -> HashMap<&'a str, u32> {
+    let mut last = HashMap::new();
+    let mut add = |file: &'a str, line: u32| {
+        let known = last.entry(file).or_insert(0);
+        *known = line.max(*known);
+    };
+    for line in summary.lines.iter().filter_map(|row| row.line) {
+        add(&profile.lines[line].file, profile.lines[line].line);
+    }
+    if let Some(listing) = listing {
+        let positions = listing.positions.iter().filter(|_| with_inlined);
+        let of_code = positions.map(|position| (position.file, position.line));
+        for (file, line) in of_code.chain(listing.lines.iter().copied()) {
+            add(&listing.names[file], line);
+        }
+    }
+    last
 }
 
 /// The source files of the function's own lines, or of all that is inlined into it, too.

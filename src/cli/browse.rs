@@ -1,5 +1,6 @@
 //! `proftool browse`.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use proftool::analysis::annotate::Sums;
 use proftool::base::workers;
-use proftool::input::{self, MachineCode, SourceFiles, TimeRange};
+use proftool::input::{self, Audience, MachineCode, TimeRange};
 use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
 use proftool::view::page::Page;
@@ -20,6 +21,7 @@ use super::look::ScreenArgs;
 use super::query::Query;
 use super::query::by::{By, Rows};
 use super::query::time::time_range;
+use super::sources;
 use super::top::{self, Seen, Shown, Source, Start, State, Written};
 
 /// The arguments of `proftool browse`.
@@ -213,10 +215,13 @@ impl Source for Recording {
         let mut looking = Looking {
             sums: &Sums::of(subject.profile, subject.selection),
             code: &MachineCode::new(subject.profile, self.listing.syntax.into(), &self.reading),
-            sources: SourceFiles::new(
-                self.listing.source.as_deref(),
+            sources: sources::files(
+                self.listing.source.as_ref(),
                 self.reading.symfs.as_deref(),
+                Audience::Screen,
             ),
+            owner: sources::owner(&self.path),
+            left_out: BTreeMap::new(),
             with_inlined: assembly,
         };
         Ok(looking.page(subject, function))

@@ -28,6 +28,7 @@ use super::html;
 use super::in_code::InCode;
 use super::look::Naming;
 use super::query::Query;
+use super::sources::{self, SourceChoice};
 use super::tree::Collapse;
 
 /// The arguments of `proftool export`.
@@ -50,6 +51,10 @@ pub struct Args {
     /// Output file [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// With --to html, directory of the source files, which are found in it by the end of their
+    /// recorded paths; or all, to take every file that you can read.
+    #[arg(long, value_name = "DIR|all", value_parser = sources::choice)]
+    source: Option<SourceChoice>,
     /// Which calls in the code are added to the sampled ones, as dashed arrows. Folded stacks and
     /// collapsed drawings never have them.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
@@ -149,11 +154,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(failure::Misused(text.into()).into());
     }
     answer::output::check(args.output.as_deref(), &args.query.inputs())?;
+    if args.source.is_some() && args.to != Format::Html {
+        let text = "--source is for --to html";
+        return Err(failure::Misused(text.into()).into());
+    }
     let profile = match args.to {
         Format::Dot => return drawing(args),
         Format::Html => {
             let (names, output) = (args.names.names(), args.output.as_deref());
-            return html::write(&args.query, names, output, args.strict);
+            let rules = (args.source.as_ref(), args.strict);
+            return html::write(&args.query, names, output, rules);
         }
         Format::Bolt => return calls_for_bolt(args),
         Format::Pprof | Format::Callgrind | Format::Firefox | Format::Otlp => {

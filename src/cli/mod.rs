@@ -30,6 +30,7 @@ mod query;
 mod record;
 mod report;
 mod sampling;
+mod sources;
 mod stack_choice;
 mod top;
 mod tree;

@@ -13,6 +13,7 @@ use super::html;
 use super::in_code::InCode;
 use super::look::{Look, Naming};
 use super::query::Query;
+use super::sources::{self, SourceChoice};
 
 /// The rows of each list when nothing is asked for.
 const ROWS: usize = 10;
@@ -29,6 +30,10 @@ pub struct Args {
     /// Write a page for a browser to this file instead, as export --to html does.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["format", "in_code"])]
     html: Option<PathBuf>,
+    /// With --html, directory of the source files, which are found in it by the end of their recorded
+    /// paths; or all, to take every file that you can read.
+    #[arg(long, value_name = "DIR|all", value_parser = sources::choice, requires = "html")]
+    source: Option<SourceChoice>,
     #[command(flatten)]
     look: Look,
 }
@@ -45,7 +50,8 @@ Examples:
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.html {
         let names = args.look.names_or(Naming::Full);
-        return html::write(&args.query, names, Some(path), args.look.output.strict);
+        let rules = (args.source.as_ref(), args.look.output.strict);
+        return html::write(&args.query, names, Some(path), rules);
     }
     let profile = args.query.open_with_lines(match args.in_code {
         // What was not sampled counts, too.

@@ -20,6 +20,7 @@
 //! The rooms that import it open such files in no other way;
 //! `tests/suite/pure/architecture.rs` enforces that.
 
+mod access;
 mod output;
 mod resolve;
 
@@ -72,7 +73,8 @@ impl Error {
             Errno::NOENT | Errno::NOTDIR => Error::NotFound,
             // Links that lead to themselves, links of /proc that lead to open descriptors, and
             // sockets, which can be looked at but not opened.
-            Errno::LOOP | Errno::NXIO => Error::NotRegular,
+            // So are those that lead out of where they may.
+            Errno::LOOP | Errno::NXIO | Errno::XDEV => Error::NotRegular,
             other => Error::Io {
                 path: path.to_owned(),
                 source: other.into(),
@@ -161,6 +163,22 @@ impl Root {
             LastLink::Refuse => OFlags::NOFOLLOW,
         };
         open_checked(path, |flags| self.resolve(path, flags | last))
+    }
+
+    /// Opens the regular file `name` below `directory`, which is taken from this root. Links may lead
+    /// to the directory; from there on none is followed, and `..` does not lead out of it.
+    ///
+    /// # Errors
+    /// As of [`Root::open`].
+    pub fn open_below(&self, directory: &Path, name: &Path) -> Result<OpenedFile, Error> {
+        let at = Error::at(directory);
+        let flags = LOOK | OFlags::DIRECTORY;
+        let below = self.resolve(directory, flags).map_err(at)?;
+        let opened = open_checked(name, |flags| resolve::without_links(&below, name, flags))?;
+        Ok(OpenedFile {
+            path: self.full(&directory.join(name)),
+            ..opened
+        })
     }
 
     /// The names in the directory at `path`, in no particular order.

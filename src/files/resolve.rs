@@ -33,7 +33,51 @@ pub(super) fn beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<Owne
     step_by_step(root, path, flags)
 }
 
-/// The same for kernels without `openat2`: each component is looked at by itself, and links are
+/// Opens `path` below `root` with these flags: no link is followed, and `..` does not lead out of it.
+pub(super) fn without_links(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..TRIES {
+        match rustix::fs::openat2(root, path, flags, Mode::empty(), how) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::NOSYS | Errno::PERM) => return links_refused(root, path, flags),
+            other => return other,
+        }
+    }
+    links_refused(root, path, flags)
+}
+
+/// The same for kernels without `openat2`.
+fn links_refused(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    if path.is_absolute() {
+        return Err(Errno::XDEV);
+    }
+    let look = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut open: Vec<OwnedFd> = Vec::new();
+    let mut rest = components(path).take(COMPONENT_LIMIT).peekable();
+    while let Some(name) = rest.next() {
+        match name.as_bytes() {
+            b"." => continue,
+            b".." => {
+                open.pop().ok_or(Errno::XDEV)?;
+                continue;
+            }
+            _ => {}
+        }
+        let here = open.last().map_or(root.as_fd(), AsFd::as_fd);
+        let next = rustix::fs::openat(here, &name, look, Mode::empty())?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&next)?.st_mode) == FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+        if rest.peek().is_none() {
+            return last(here, &name, next, flags);
+        }
+        open.push(next);
+    }
+    // The path is a directory.
+    Err(Errno::NOENT)
+}
+
+/// The same as [`beneath`] for kernels without `openat2`: each component is looked at by itself, and links are
 /// put in the place of their names.
 fn step_by_step(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let look = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -134,6 +178,33 @@ mod tests {
             symlink(target, directory.join("jail").join(link)).unwrap();
         }
         directory
+    }
+
+    #[test]
+    fn no_link_is_followed_below_a_directory() {
+        let directory = jail("below");
+        fs::write(directory.join("jail/opt/deep/own"), "inside").unwrap();
+        let look = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+        let root = rustix::fs::open(directory.join("jail/opt"), look, Mode::empty()).unwrap();
+        let both: [(&str, Resolve); 2] = [("openat2", without_links), ("steps", links_refused)];
+        for (how, resolve) in both {
+            let open = |path: &str| {
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                resolve(&root, Path::new(path), flags).map(drop)
+            };
+            for path in ["deep/own", "./deep//own", "deep/../deep/own"] {
+                assert_eq!(open(path), Ok(()), "{how}: {path}");
+            }
+            let links = ["absolute", "upward", "deep/chain", "directory/file", "loop"];
+            for path in links {
+                assert_eq!(open(path), Err(Errno::LOOP), "{how}: {path}");
+            }
+            for path in ["../file", "/file", "deep/../../file"] {
+                assert_eq!(open(path), Err(Errno::XDEV), "{how}: {path}");
+            }
+            assert_eq!(open("none"), Err(Errno::NOENT), "{how}");
+        }
+        fs::remove_dir_all(directory).unwrap();
     }
 
     type Resolve = fn(&OwnedFd, &Path, OFlags) -> Result<OwnedFd, Errno>;

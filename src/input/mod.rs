@@ -50,7 +50,7 @@ pub use linked::LinkedProgram;
 pub use machine_code::{CodeError, MachineCode, Syntax};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
-pub use source_files::SourceFiles;
+pub use source_files::{Audience, SourceClaim, SourceFiles, SourceOptions};
 
 pub use crate::symbolize::{SourceLines, StaticCalls};
 pub use crate::trace::TimeRange;

@@ -71,7 +71,7 @@ pub use rows::{RowKind, RowLevel};
 pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, SelectedRow, Selection, Weighing, pattern_of};
 pub use source::Source;
-pub use source_text::SourceText;
+pub use source_text::{NoSource, SourceText};
 pub use times::{Slices, TimedRow, TimedRows, TimedSample, Times};
 pub use weights::PathWeights;
 

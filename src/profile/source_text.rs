@@ -1,6 +1,56 @@
-//! The text of source files.
+//! The text of source files, or why there is none.
 
 use std::time::SystemTime;
+
+/// Why the text of a source file is not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NoSource {
+    /// There is no such regular file that can be read, or it is too large.
+    NotFound,
+    /// It is in `/proc`, `/sys` or `/dev`, which have no sources.
+    OfSystem,
+    /// It is not below a directory of the compilation, or only by a symbolic link.
+    Outside,
+    /// Only its owner can read it, and nothing shows that it is source.
+    Private,
+    /// The owner of the program cannot read it.
+    NotOfOwner,
+    /// It is not what was compiled: its MD5 is another one, or it has too few lines.
+    Changed,
+}
+
+impl NoSource {
+    /// Returns the reason, as a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            NoSource::NotFound => "The source file was not found.",
+            NoSource::OfSystem => "The file is not shown: it is in /proc, /sys or /dev.",
+            NoSource::Outside => {
+                "The file is not shown: it is outside the directories of the compilation."
+            }
+            NoSource::Private => {
+                "The file is not shown: only its owner can read it, and it is not known to be source."
+            }
+            NoSource::NotOfOwner => {
+                "The file is not shown: the owner of the program cannot read it."
+            }
+            NoSource::Changed => "The file is not shown: it is not the text that was compiled.",
+        }
+    }
+
+    /// Returns the reason in a few words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            NoSource::NotFound => "not found",
+            NoSource::OfSystem => "in /proc, /sys or /dev",
+            NoSource::Outside => "outside the directories of the compilation",
+            NoSource::Private => "private",
+            NoSource::NotOfOwner => "private to another user than the program's owner",
+            NoSource::Changed => "changed since it was compiled",
+        }
+    }
+}
 
 /// A source file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

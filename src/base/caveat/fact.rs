@@ -135,6 +135,7 @@ impl CaveatKind {
             UncountedPrograms => {
                 format!("{n} program{s} started by exec, whose calls were not counted")
             }
+            SourcesLeftOut => format!("{n} source file{s} left out"),
             NothingCounted => {
                 "no call stacks, and no call counts: totals are unknown".into()
             }

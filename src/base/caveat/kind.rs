@@ -144,6 +144,8 @@ pub enum CaveatKind {
     AssumedEntry,
     /// Programs that a command with counted calls became or started: their calls were not counted.
     UncountedPrograms,
+    /// Source files whose text is not shown, although it could be read; details: path and reason.
+    SourcesLeftOut,
 }
 
 impl CaveatKind {
@@ -216,6 +218,7 @@ impl CaveatKind {
             SharedPlaces => "shared-places",
             AssumedEntry => "assumed-entry",
             UncountedPrograms => "uncounted-programs",
+            SourcesLeftOut => "sources-left-out",
         }
     }
 }

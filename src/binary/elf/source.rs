@@ -47,6 +47,8 @@ pub(in crate::binary) enum Source {
         modified: Option<SystemTime>,
         /// When it was last changed, in seconds and nanoseconds.
         changed: (i64, i64),
+        /// The user whose file it is.
+        owner: u32,
         /// What counts the bytes that are read, if most of the file is holes.
         metered: Option<Arc<Budget>>,
     },
@@ -70,6 +72,7 @@ impl Source {
             identity: (metadata.dev(), metadata.ino()),
             modified: metadata.modified().ok(),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
+            owner: metadata.uid(),
             metered: budget::is_sparse(&metadata).then(|| budget.clone()),
         }
     }
@@ -124,6 +127,14 @@ impl Source {
     pub(in crate::binary) fn modified(&self) -> Option<SystemTime> {
         match self {
             Source::File { modified, .. } => *modified,
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// The user whose file it is. `None` for bytes in memory.
+    pub(in crate::binary) fn owner(&self) -> Option<u32> {
+        match self {
+            Source::File { owner, .. } => Some(*owner),
             Source::Memory(_) => None,
         }
     }

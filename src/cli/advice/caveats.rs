@@ -106,6 +106,10 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             "follow them (--follow-exec), or name the program itself: proftool record --counts -- PROGRAM"
                 .to_owned()
         }
+        Kind::SourcesLeftOut => {
+            "to show all that you can read: --source all; to name the directory of the sources: --source DIR"
+                .to_owned()
+        }
         Kind::CountsOnly => format!("record stacks: {}", sample("")),
         Kind::NothingCounted => format!(
             "compile the whole program with -pg, not only link it; or record stacks: {}",

@@ -2,6 +2,8 @@
 
 mod commands;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,7 +15,7 @@ use proftool::analysis::threads::timeline::{self, Asked, AskedFunction, Timeline
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Stacks};
 use proftool::base::IdVec;
 use proftool::export::html::{self, Document, EventViews, Within};
-use proftool::input::{MachineCode, SourceFiles, StaticCalls, Syntax};
+use proftool::input::{Audience, MachineCode, StaticCalls, Syntax};
 use proftool::profile::{PathId, Profile, Selection};
 use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
@@ -25,6 +27,7 @@ use super::annotate::Looking;
 use super::answer;
 use super::failure;
 use super::query::Query;
+use super::sources::{self, SourceChoice};
 
 /// The largest total that scripts compute with exactly.
 const LARGEST: u64 = 1 << 53;
@@ -34,7 +37,7 @@ pub fn write(
     query: &Query,
     names: Names,
     output: Option<&Path>,
-    strict: bool,
+    (source, strict): (Option<&SourceChoice>, bool),
 ) -> anyhow::Result<ExitCode> {
     answer::output::check(output, &query.inputs())?;
     let profile = query.open_with_times_and_addresses()?;
@@ -85,10 +88,23 @@ pub fn write(
         .collect();
     let reading = query.reading(StaticCalls::Off);
     let code = &MachineCode::new(&profile, Syntax::Att, &reading);
+    let left_out = &RefCell::new(BTreeMap::new());
     let sources: Vec<_> = (arranged.iter())
         .map(|it| {
             let symfs = reading.symfs.as_deref();
-            move |show: &mut dyn FnMut(&Within)| sources(it, code, symfs, show)
+            move |show: &mut dyn FnMut(&Within)| {
+                let mut looking = Looking {
+                    // Of all that is shown of a function, what is slow is done once.
+                    sums: &Sums::of(it.subject.profile, it.subject.selection),
+                    code,
+                    sources: sources::files(source, symfs, Audience::File),
+                    owner: sources::owner(query.file()),
+                    left_out: left_out.take(),
+                    with_inlined: true,
+                };
+                within(it, &mut looking, show);
+                left_out.replace(looking.left_out);
+            }
         })
         .collect();
     let is_only = selections.len() == 1;
@@ -116,8 +132,9 @@ pub fn write(
     answer::output::write_file(output, &query.inputs(), |out| {
         html::write(out, &document, &situation)
     })?;
-    answer::warn(&profile.caveats, &query.shown_by("export"));
-    answer::strictly(strict, &profile.caveats)
+    let caveats = sources::with_left_out(&profile.caveats, &left_out.borrow());
+    answer::warn(&caveats, &query.shown_by("export"));
+    answer::strictly(strict, &caveats)
 }
 
 /// The numbers of the nodes that the samples of each path end in.
@@ -182,12 +199,7 @@ const LINES: usize = 40;
 const CONTEXT: usize = 2;
 
 /// Shows the hottest functions from within, as far as their lines or their code are known.
-fn sources(
-    arranged: &Arranged,
-    code: &MachineCode,
-    symfs: Option<&Path>,
-    show: &mut dyn FnMut(&Within),
-) {
+fn within(arranged: &Arranged, looking: &mut Looking, show: &mut dyn FnMut(&Within)) {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),
         context: CONTEXT,
@@ -195,14 +207,6 @@ fn sources(
         ..annotate::Options::default()
     };
     let (lines, assembly) = (options(false), options(true));
-    let sums = Sums::of(arranged.subject.profile, arranged.subject.selection);
-    // Of all that is shown of a function, what is slow is done once.
-    let mut looking = Looking {
-        sums: &sums,
-        code,
-        sources: SourceFiles::new(None, symfs),
-        with_inlined: true,
-    };
     let hottest = arranged.flat.rows.iter().take(SOURCES);
     for row in hottest.filter(|row| row.self_weight > 0) {
         let subject = &arranged.subject;

@@ -14,7 +14,7 @@ use clap::Args;
 use proftool::base::{CaveatKind, Caveats, printable};
 use proftool::export::Advice;
 use proftool::sampler::{
-    self, CallPlanner, CommandError, End, Error, Options, Recording, Subject, Target,
+    self, CallPlanner, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
 };
 
 use self::target::BoundsArgs;
@@ -47,6 +47,10 @@ The exit status is that of the command, or 128 plus the signal number if a
 signal killed it, or 0 without a command. It is 125 if the recording failed or
 the target does not exist, 126 if the command cannot be run, and 127 if it is
 not found.
+
+The recording holds memory of the program: copies of its stacks (none with
+-g fp,0), in which the bytes of arguments and environment variables are
+replaced by zeros. See: proftool help recording
 
 The recording is written to FILE.part, which can be read at any time, and
 renamed to FILE at the end. An earlier recording FILE is kept as FILE.old; a
@@ -309,6 +313,13 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
             recording.samples,
             Options::COPIED_PER_SECOND / 1_000_000
         ));
+    }
+    let has_copies = matches!(options.stacks, Stacks::Copies(_) | Stacks::Joined(_));
+    if !quiet && recording.samples > 0 && has_copies {
+        tell(
+            "the recording has copies of the program's stacks, without its arguments and environment; see: \
+             proftool help recording",
+        );
     }
     if !quiet && recording.samples > 0 {
         tell(&format!(

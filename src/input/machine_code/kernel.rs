@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::positions::add_positions;
 use super::{CodeError, MOST_INSTRUCTIONS, Syntax, plain};
 use crate::base::{Avma, Svma};
-use crate::binary::{self, Finder, Kallsyms, KernelCode, KernelCodeSource, KernelFunction};
+use crate::binary::{self, Binary, Finder, Kallsyms, KernelCode, KernelCodeSource, KernelFunction};
 use crate::profile::{Callee, Listing, Origin};
 use crate::scan::Disassembler;
 
@@ -33,6 +33,13 @@ impl Kernel {
     ) -> Result<Listing, CodeError> {
         let symbols = self.symbols()?;
         listing(symbols, self.code(symbols, finder)?, addresses, syntax)
+    }
+
+    /// Hands over the file that the running kernel was built to, if it is found, and what its
+    /// addresses are moved by.
+    pub fn with_file<T>(&self, finder: &Finder, take: impl FnOnce(&Binary, u64) -> T) -> Option<T> {
+        let code = self.code(self.symbols().ok()?, finder).ok()?;
+        code.built().map(|(binary, moved)| take(binary, moved))
     }
 
     fn symbols(&self) -> Result<&Kallsyms, CodeError> {

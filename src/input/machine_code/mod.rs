@@ -6,6 +6,7 @@
 //!   code that a process generated         the jitdump file; without one it is kept nowhere
 //! ```
 
+mod claims;
 mod file;
 mod generated;
 mod kernel;
@@ -18,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use self::kernel::Kernel;
 use super::Options;
+use super::source_files::SourceClaim;
 use crate::binary::{self, Binary, Finder};
 use crate::profile::{FunctionId, Instruction, Listing, ModuleId, Profile};
 use crate::scan::Disassembled;
@@ -82,6 +84,8 @@ pub struct MachineCode<'a> {
     finder: Finder,
     files: RefCell<FxHashMap<ModuleId, Rc<Binary>>>,
     kernel: Kernel,
+    /// What is said of source files, by module and path.
+    claims: RefCell<FxHashMap<(ModuleId, String), SourceClaim>>,
 }
 
 impl<'a> MachineCode<'a> {
@@ -94,6 +98,7 @@ impl<'a> MachineCode<'a> {
             finder: Finder::new(options.symfs.as_deref()),
             files: RefCell::default(),
             kernel: Kernel::default(),
+            claims: RefCell::default(),
         }
     }
 

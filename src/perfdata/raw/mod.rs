@@ -12,6 +12,7 @@
 //! The offsets come from the attrs and nowhere else ([`Offsets`]); the reader uses the same ones.
 //! Records are bytes from outside: a field that is not inside its record is `None`.
 
+pub(crate) mod arguments;
 mod counters;
 mod layouts;
 #[cfg(test)]

@@ -11,8 +11,10 @@
 //! So a copy takes what the stack has, whatever was requested, and a recorder can ask for much. A
 //! copy that is not full ends where the stack does: one word more than was filled keeps it so. A
 //! copy that is full goes on, for all that a reader knows.
+//!
+//! What the program was started with is replaced by zeros ([`arguments`]), and so is the rest.
 
-use super::{Layouts, NATIVE, RawRecord};
+use super::{Layouts, NATIVE, RawRecord, arguments};
 use crate::perfdata::Attr;
 use crate::perfdata::layout::Layout;
 use crate::perfdata::sample::Sample;
@@ -21,7 +23,7 @@ use crate::perfdata::writer::WriterEvent;
 
 const WORD: usize = 8;
 
-/// Trims the copies of a recording's samples.
+/// Trims the copies of a recording's samples, and clears what programs were started with.
 #[derive(Debug)]
 pub(crate) struct Trimmer {
     layouts: Vec<Layout>,
@@ -77,8 +79,8 @@ impl Trimmer {
         passed
     }
 
-    /// Appends a sample with less room; `None` for anything that is not a sample with room to
-    /// spare, of which nothing is appended.
+    /// Appends a sample with no room to spare, without what the program was started with; `None` for
+    /// anything that is not a sample with a copy, of which nothing is appended.
     fn trim(&mut self, record: RawRecord<'_>, out: &mut Vec<u8>) -> Option<()> {
         if !record.is_sample() {
             return None;
@@ -92,10 +94,7 @@ impl Trimmer {
         let is_shortened = stack.len() > self.most;
         let stack = stack.get(..self.most).unwrap_or(stack);
         let filled = stack.len().next_multiple_of(WORD);
-        let trimmed = if is_shortened { filled } else { filled + WORD };
-        if trimmed >= room {
-            return None;
-        }
+        let trimmed = room.min(if is_shortened { filled } else { filled + WORD });
         let behind = body.get(start + room + WORD..)?;
         let head = body.get(..start.checked_sub(WORD)?)?;
         let whole = HEADER_SIZE + start + trimmed + WORD + behind.len();
@@ -106,7 +105,11 @@ impl Trimmer {
         out.extend_from_slice(&size.to_ne_bytes());
         out.extend_from_slice(head);
         out.extend_from_slice(&(trimmed as u64).to_ne_bytes());
+        let copy = out.len();
         out.extend_from_slice(stack);
+        if let Some(registers) = &sample.user_registers {
+            arguments::clear(&mut out[copy..], registers);
+        }
         out.resize(begin + HEADER_SIZE + start + trimmed, 0);
         out.extend_from_slice(&(stack.len() as u64).to_ne_bytes());
         out.extend_from_slice(behind);

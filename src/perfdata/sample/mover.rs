@@ -1,10 +1,11 @@
-//! Moves registers and copies of stacks into the RAW fields of samples, before they are written.
+//! Moves registers and copies of stacks into the RAW fields of samples, before they are written, and
+//! clears what programs were started with.
 
 use super::Sample;
 use super::carried::{MAGIC, TRAILER, WORD};
 use crate::perfdata::Attr;
 use crate::perfdata::layout::Layout;
-use crate::perfdata::raw::{self, Layouts, NATIVE, RawRecord};
+use crate::perfdata::raw::{self, Layouts, NATIVE, RawRecord, arguments};
 use crate::perfdata::split::HEADER_SIZE;
 use crate::perfdata::writer::{ATTR_SIZE, WriterEvent};
 
@@ -82,7 +83,9 @@ impl Mover {
         out.resize(begin + HEADER_SIZE + head + 4 + own_room, 0);
         if let (Some(registers), Some(stack)) = (sample.user_registers, sample.user_stack) {
             out.extend_from_slice(registers.values.bytes());
+            let copy = out.len();
             out.extend_from_slice(stack);
+            arguments::clear(&mut out[copy..], &registers);
             out.resize(begin + whole - TRAILER, 0);
             out.extend_from_slice(&MAGIC.to_ne_bytes());
             out.extend_from_slice(&(registers.abi as u16).to_ne_bytes());

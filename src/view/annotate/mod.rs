@@ -18,7 +18,7 @@ use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number};
 use crate::analysis::annotate::Summary;
-use crate::profile::{Listing, MadeCalls, SourceText};
+use crate::profile::{Listing, MadeCalls, NoSource, SourceText};
 
 /// What the percentages are shares of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub struct Material {
     pub code: Option<Listing>,
     /// Else the reason, a lower-case fragment.
     pub no_code: Option<String>,
-    /// The source files that were found, by their paths in debug information.
-    pub sources: Vec<(String, Arc<SourceText>)>,
+    /// The source files, or why there is no text, by their paths in debug information.
+    pub sources: Vec<(String, Result<Arc<SourceText>, NoSource>)>,
 }
 
 /// A function from within, chosen and named.
@@ -74,7 +74,7 @@ pub struct AnnotateView {
     options: Options,
     /// The weight of all samples that are looked at.
     all: u64,
-    sources: Vec<(String, Arc<SourceText>)>,
+    sources: Vec<(String, Result<Arc<SourceText>, NoSource>)>,
     label: String,
 }
 
@@ -110,7 +110,7 @@ impl AnnotateView {
     /// The text of a source line, where the file was found.
     pub fn text(&self, file: &str, line: u32) -> Option<&str> {
         let found = self.sources.iter().find(|(path, _)| path == file);
-        found.and_then(|(_, source)| source.line(line))
+        found.and_then(|(_, source)| source.as_ref().ok()?.line(line))
     }
 
     /// The lines of a file that are asked for.

@@ -9,7 +9,7 @@ use super::{
     without_weights,
 };
 use crate::analysis::annotate::Summary;
-use crate::profile::{Listing, MadeCalls, SourceText};
+use crate::profile::{Listing, MadeCalls, NoSource, SourceText};
 use crate::view::Subject;
 use crate::view::page::Block;
 use crate::view::table::{Cell, Column, Role, Table};
@@ -24,6 +24,8 @@ pub struct FileView {
     pub file: String,
     /// Where the file was found.
     pub found: Option<String>,
+    /// Why there is no text of it, if there is none.
+    pub no_text: Option<NoSource>,
     /// Whether the text is not that of a file but of the debug information of the program that `found`
     /// names.
     pub is_embedded: bool,
@@ -63,7 +65,7 @@ pub(super) fn files(
     subject: &Subject,
     summary: &Summary,
     listing: Option<&Listing>,
-    sources: &[(String, Arc<SourceText>)],
+    sources: &[(String, Result<Arc<SourceText>, NoSource>)],
 ) -> Vec<FileView> {
     let profile = subject.profile;
     let mut lines: BTreeMap<&str, BTreeMap<u32, SourceLine>> = BTreeMap::new();
@@ -106,13 +108,17 @@ pub(super) fn files(
             let source = sources
                 .iter()
                 .find(|(path, _)| path == file)
-                .map(|(_, source)| source);
+                .map_or(Err(NoSource::NotFound), |(_, source)| {
+                    source.as_deref().map_err(|&it| it)
+                });
+            let (source, no_text) = (source.ok(), source.err());
             let written = source.and_then(|source| source.modified);
             let built = listing.and_then(|listing| listing.modified);
             let last = lines.keys().next_back().copied().unwrap_or(0);
             FileView {
                 file: file.to_owned(),
                 found: source.map(|source| source.path.clone()),
+                no_text,
                 is_embedded: source.is_some_and(|source| source.is_embedded),
                 is_newer: written
                     .zip(built)
@@ -248,16 +254,14 @@ pub(super) fn heading(file: &FileView) -> Vec<Block> {
 
 /// What is wrong with a source file.
 pub(super) fn warnings(file: &FileView) -> impl Iterator<Item = &'static str> {
-    let missing = "The source file was not found.";
     let newer = "The source file is newer than the program: the text may not be what was compiled.";
     let short = "The source file has fewer lines than the program was compiled from.";
-    [
-        (file.found.is_none(), missing),
-        (file.is_newer, newer),
-        (file.is_short, short),
-    ]
-    .into_iter()
-    .filter_map(|(is_so, text)| is_so.then_some(text))
+    let of_text = [(file.is_newer, newer), (file.is_short, short)].into_iter();
+    let of_text = of_text.filter_map(|(is_so, text)| is_so.then_some(text));
+    file.no_text
+        .map(NoSource::sentence)
+        .into_iter()
+        .chain(of_text)
 }
 
 /// The weight whose lines are not known.

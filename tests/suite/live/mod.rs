@@ -6,6 +6,7 @@ mod kept_answers;
 mod live;
 mod off_cpu;
 mod record;
+mod record_arguments;
 mod record_attach;
 mod record_calls_faults;
 mod record_calls_later;

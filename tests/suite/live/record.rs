@@ -3,20 +3,12 @@
 use std::fs;
 use std::process::Stdio;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::record::{Room, can_record, is_alive, perf, samples, send, stderr};
+use crate::support::record::{Room, can_record, is_alive, perf, samples, send, stderr, wait_for};
 use crate::support::repeated::repeated;
 
 const BURN_LONG: &str = "while :; do :; done";
-
-fn wait_for(what: &str, mut happens: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happens() {
-        assert!(start.elapsed() < Duration::from_secs(20), "waiting: {what}");
-        sleep(Duration::from_millis(20));
-    }
-}
 
 /// Starts a recording of a shell that writes its number and burns; gives both numbers.
 fn start_burning(room: &Room, script: &str) -> (std::process::Child, u32) {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use proftool::base::Svma;
 use proftool::binary::Binary;
-use proftool::input::{SourceFiles, Syntax};
+use proftool::input::{SourceClaim, SourceFiles, SourceOptions, Syntax};
 use proftool::scan::Disassembler;
 use serde_json::Value;
 
@@ -207,8 +207,11 @@ fn sources_are_found_by_the_end_of_their_path_and_only_as_regular_files() {
     std::fs::create_dir_all(&deep).unwrap();
     std::fs::write(deep.join("a.c"), "int moved;\n").unwrap();
     let read = |directory: Option<&PathBuf>, file: &str| {
-        let mut files = SourceFiles::new(directory.map(PathBuf::as_path), None);
-        let source = files.read(file)?;
+        let mut files = SourceFiles::new(&SourceOptions {
+            directory: directory.map(PathBuf::as_path),
+            ..SourceOptions::default()
+        });
+        let source = files.read(file, &SourceClaim::default(), 1).ok()?;
         source.line(1).map(str::to_owned)
     };
     let moved = Some("int moved;".to_owned());

@@ -57,6 +57,7 @@ mod scan;
 mod scan_decoding;
 mod scan_inside;
 mod scan_single;
+mod source_rules;
 mod static_golden;
 mod tree_page;
 mod unwind;

@@ -205,7 +205,7 @@ fn the_page_shows_lines_and_code_with_their_weights() {
         let material = Material {
             code: Some(listing.clone()),
             no_code: None,
-            sources: vec![("/src/a.c".into(), source.clone().into())],
+            sources: vec![("/src/a.c".into(), Ok(source.clone().into()))],
         };
         let options = Options {
             assembly,

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::support::{self, bound_to_test, skipped};
 
@@ -146,4 +148,13 @@ pub fn is_root() -> bool {
         use std::os::unix::fs::MetadataExt;
         own.uid() == 0
     })
+}
+
+/// Waits for an event, which comes soon or never.
+pub fn wait_for(what: &str, mut happens: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happens() {
+        assert!(start.elapsed() < Duration::from_secs(20), "waiting: {what}");
+        sleep(Duration::from_millis(20));
+    }
 }

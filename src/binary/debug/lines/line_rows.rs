@@ -186,7 +186,7 @@ pub(super) fn path<'b>(
 }
 
 /// Appends `part`, or replaces the path by it if it is absolute.
-fn join(path: &mut String, part: &str) {
+pub(super) fn join(path: &mut String, part: &str) {
     if part.starts_with('/') {
         path.clear();
     } else if !path.is_empty() && !path.ends_with('/') && !part.is_empty() {

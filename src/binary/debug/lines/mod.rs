@@ -46,6 +46,7 @@ mod line_rows;
 mod names;
 mod ranges;
 mod scopes;
+mod stated;
 mod unit;
 mod units;
 
@@ -57,6 +58,7 @@ use rustc_hash::FxHashMap;
 
 pub use self::definition::DefinitionId;
 pub use self::described::{Declared, Described};
+pub use self::stated::{StatedSource, is_source_name};
 
 use self::definition::Definition;
 use self::kept::Kept;
@@ -192,6 +194,26 @@ impl<'b> Lines<'b> {
             let unit = debug.units.unit(index, &debug.dwarf, &debug.account)?;
             unit.embedded_source(path, limit, debug).map(text)
         })
+    }
+
+    /// What line tables state of the source files with these paths, as [`InlineFrame::file`] has
+    /// them; `None` for those that no table has. The units of the code at `near` are asked first.
+    pub fn stated_sources(&self, near: Svma, paths: &[&str]) -> Vec<Option<StatedSource>> {
+        let mut stated = vec![None; paths.len()];
+        let Some(debug) = self.debug().filter(|_| !paths.is_empty()) else {
+            return stated;
+        };
+        let wanted = stated::wanted(paths);
+        let first = debug.units.candidates(near.0, debug);
+        for index in first.chain(0..debug.units.len()) {
+            if stated.iter().all(Option::is_some) {
+                break;
+            }
+            if let Some(unit) = debug.units.unit(index, &debug.dwarf, &debug.account) {
+                stated::add(unit, debug, &wanted, &mut stated);
+            }
+        }
+        stated
     }
 
     /// How many units describe functions, and how many of these do not say where any is declared:

@@ -1,7 +1,7 @@
 //! Names qualified by what stands around an entry, as demanglers print them, for functions that
 //! have no linkage name: `(anonymous namespace)::handle(int)`, `run()::{lambda(int)#1}::operator()(int) const`.
 
-use gimli::{AttributeValue, DwAt, UnitOffset, UnitRef};
+use gimli::{AttributeValue, DwAt, DwLang, UnitOffset, UnitRef};
 
 use super::definition::{self, At};
 use super::{Debug, Slice, names, text};
@@ -311,13 +311,18 @@ fn base_name(name: &str) -> &str {
     }
 }
 
+/// The language of a unit's source.
+pub(super) fn language(unit: UnitRef<'_, Slice<'_>>) -> Option<DwLang> {
+    let root = unit.entries_raw(None).ok()?.next_offset();
+    match attribute(unit, root, gimli::DW_AT_language)? {
+        AttributeValue::Language(language) => Some(language),
+        _ => None,
+    }
+}
+
 /// Whether the unit is of C++.
 pub(super) fn is_cpp(unit: UnitRef<'_, Slice<'_>>) -> bool {
-    let root = unit.entries_raw(None).map(|entries| entries.next_offset());
-    let language = root
-        .ok()
-        .and_then(|root| attribute(unit, root, gimli::DW_AT_language));
-    let Some(AttributeValue::Language(language)) = language else {
+    let Some(language) = language(unit) else {
         return false;
     };
     [

@@ -1,0 +1,79 @@
+//! Which source files are shown, and to whom.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use proftool::base::{CaveatKind, Caveats};
+use proftool::input::{Audience, SourceFiles, SourceOptions};
+use proftool::profile::NoSource;
+
+/// Which source files are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceChoice {
+    /// Those in this directory first.
+    Directory(PathBuf),
+    /// All that can be read.
+    All,
+}
+
+/// Reads a choice. A directory of the name `all` is `./all`.
+///
+/// # Errors
+///
+/// None: every other text names a directory.
+pub fn choice(text: &str) -> Result<SourceChoice, String> {
+    Ok(match text {
+        "all" => SourceChoice::All,
+        directory => SourceChoice::Directory(directory.into()),
+    })
+}
+
+/// The files of a choice, for this audience.
+pub fn files(
+    choice: Option<&SourceChoice>,
+    symfs: Option<&Path>,
+    audience: Audience,
+) -> SourceFiles {
+    let directory = choice.and_then(|choice| match choice {
+        SourceChoice::Directory(directory) => Some(&**directory),
+        SourceChoice::All => None,
+    });
+    SourceFiles::new(&SourceOptions {
+        directory,
+        symfs,
+        audience,
+        takes_all: choice == Some(&SourceChoice::All),
+    })
+}
+
+/// Who reads standard output: of a document for programs, and of what a shell writes to a file, it
+/// is not known.
+pub fn audience(is_page: bool) -> Audience {
+    let out = std::io::stdout();
+    let file = out.as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let metadata = file.and_then(|file| file.metadata());
+    let is_file = !out.is_terminal() && metadata.is_ok_and(|it| it.is_file());
+    if is_page && !is_file {
+        Audience::Screen
+    } else {
+        Audience::File
+    }
+}
+
+/// These caveats, and one of the source files that were left out.
+pub fn with_left_out(caveats: &Caveats, left_out: &BTreeMap<String, NoSource>) -> Caveats {
+    let mut caveats = caveats.clone();
+    for (file, why) in left_out {
+        let detail = format!("{file} ({})", why.reason());
+        caveats.add_detail(CaveatKind::SourcesLeftOut, 1, detail);
+    }
+    caveats
+}
+
+/// The user whose file an input is.
+pub fn owner(input: &Path) -> Option<u32> {
+    std::fs::metadata(input).ok().map(|input| input.uid())
+}

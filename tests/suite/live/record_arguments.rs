@@ -1,0 +1,208 @@
+//! A recording has neither the arguments nor the environment of what ran.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::bound_to_test;
+use crate::support::record::{PROFTOOL, Room, can_record, is_root, stderr, wait_for};
+use crate::support::record_stacks::build;
+use crate::support::repeated::repeated;
+
+/// Runs in `main` and one function below it, so that copies of its stack reach the end of it. With an
+/// argument of `fork`, in children that are gone when their samples are read.
+const SHALLOW: &str = "\
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+volatile unsigned sink;
+__attribute__((noinline)) unsigned hot(unsigned x) {
+    for (int i = 0; i < 2000000; i++) x = x * 69069 + 1;
+    return x;
+}
+int main(int count, char **words) {
+    unsigned x = count;
+    if (count > 1 && strcmp(words[1], \"fork\") == 0) {
+        for (int i = 0; i < 30; i++) {
+            if (fork() == 0) return hot(x) == 42;
+            wait(0);
+        }
+    }
+    if (count > 1 && strcmp(words[1], \"wait\") == 0) {
+        puts(\"ready\");
+        fflush(stdout);
+        for (;;) sink = hot(sink);
+    }
+    for (int i = 0; i < 100; i++) x = hot(x);
+    return x == 42;
+}
+";
+
+/// A value of the environment, and an argument, of the programs that are recorded. The command line of
+/// the recorder, which is in the recording, does not have them.
+const TOKEN: &str = "token-of-the-environment";
+
+const WORD: &str = "word-of-an-argument";
+
+/// A command line that runs a program with [`WORD`] as its last argument.
+fn with_word(program: &str) -> Vec<String> {
+    let (start, end) = WORD.split_at(5);
+    let script = format!("a={start}; exec {program} \"$a\"{end}");
+    vec!["sh".into(), "-c".into(), script]
+}
+
+/// How often these bytes are in a file.
+fn count(file: &Path, text: &str) -> usize {
+    let bytes = fs::read(file).unwrap();
+    bytes
+        .windows(text.len())
+        .filter(|it| *it == text.as_bytes())
+        .count()
+}
+
+/// The share of the samples in `hot` that lead to where the program begins.
+fn complete(file: &Path) -> (u64, u64) {
+    let output = Command::new(PROFTOOL)
+        .args(["export", "--to", "folded", "--static", "off"])
+        .arg(file)
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (mut all, mut complete) = (0, 0);
+    for line in text.lines().filter(|line| line.contains("main;hot")) {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        let weight: u64 = weight.parse().unwrap();
+        all += weight;
+        complete += if stack.contains("_start;") { weight } else { 0 };
+    }
+    (all, complete)
+}
+
+fn programs(room: &Room) -> Option<()> {
+    let without = ["-O1", "-g", "-fomit-frame-pointer"];
+    let with = ["-O1", "-g", "-fno-omit-frame-pointer"];
+    build(room, "without", SHALLOW, &without)?;
+    build(room, "with", SHALLOW, &with).map(drop)
+}
+
+#[test]
+fn copies_of_stacks_have_neither_arguments_nor_environment_and_lead_as_far() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        if programs(&room).is_none() {
+            return;
+        }
+        let ways: [(&[&str], &str); 6] = [
+            (&[], "./without"),
+            (&["-g", "dwarf"], "./without"),
+            (&["-g", "dwarf,8192"], "./with"),
+            (&["-g", "dwarf,61440", "-z"], "./without fork"),
+            (&["-g", "fp,4096"], "./with"),
+            (&["-g", "fp,4096"], "./with fork"),
+        ];
+        let file = room.path("perf.data");
+        for (options, program) in ways {
+            let words = with_word(program);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let fixed = ["-e", "cpu-clock:u", "-F", "997"];
+            let args = [&fixed[..], options, &["--"], &words].concat();
+            let output = room.command(&args).env("DEPLOY", TOKEN).output().unwrap();
+            assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+            let (all, whole) = complete(&file);
+            assert!(all > 0, "{args:?}");
+            assert_eq!(
+                whole, all,
+                "{args:?}: stacks lead to the start of the program"
+            );
+            assert_eq!(count(&file, TOKEN), 0, "{args:?}");
+            assert_eq!(count(&file, WORD), 0, "{args:?}");
+            let says = stderr(&output).contains("without its arguments and environment");
+            assert!(says, "{args:?}: {}", stderr(&output));
+        }
+    });
+}
+
+#[test]
+fn a_part_file_has_neither_arguments_nor_environment() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        if programs(&room).is_none() {
+            return;
+        }
+        let words = with_word("./without wait");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let args = [
+            &["-q", "-e", "cpu-clock:u", "-g", "dwarf", "--"][..],
+            &words,
+        ]
+        .concat();
+        let mut recorder = room.command(&args);
+        let mut recorder = recorder
+            .env("DEPLOY", TOKEN)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let part = room.path("perf.data.part");
+        let is_filled = || fs::metadata(&part).is_ok_and(|it| it.len() > 200_000);
+        wait_for("samples in the part file", is_filled);
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        let (all, whole) = complete(&part);
+        assert!(all > 0 && whole == all, "{whole} of {all}");
+        assert_eq!((count(&part, TOKEN), count(&part, WORD)), (0, 0));
+    });
+}
+
+#[test]
+fn running_processes_and_whole_machines_are_recorded_without_arguments_and_environment() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        if programs(&room).is_none() {
+            return;
+        }
+        let mut program = bound_to_test(room.path("without").to_str().unwrap());
+        program
+            .args(["wait", WORD])
+            .env("DEPLOY", TOKEN)
+            .stdout(Stdio::piped());
+        let mut program = program.spawn().unwrap();
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(program.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let pid = program.id().to_string();
+        let mut targets = vec![vec!["-p", &*pid], vec!["-t", &*pid]];
+        if is_root() {
+            targets.push(vec!["-a"]);
+        }
+        for target in targets {
+            let fixed = ["-e", "cpu-clock:u", "-g", "dwarf", "-d", "1"];
+            let output = room.record(&[&fixed[..], &target].concat());
+            assert!(output.status.success(), "{target:?}: {}", stderr(&output));
+            let file = room.path("perf.data");
+            let (all, whole) = complete(&file);
+            // The whole machine has samples of others as well, and maybe few of this program.
+            let is_alone = target[0] != "-a";
+            assert!(
+                whole == all && (all > 0 || !is_alone),
+                "{target:?}: {whole} of {all}"
+            );
+            assert_eq!(
+                (count(&file, TOKEN), count(&file, WORD)),
+                (0, 0),
+                "{target:?}"
+            );
+        }
+        program.kill().unwrap();
+        program.wait().unwrap();
+    });
+}
