@@ -75,6 +75,7 @@ mod record_kept;
 mod record_others;
 mod record_rights;
 mod record_stacks;
+mod record_untrusted;
 mod record_whole_stacks;
 mod repair;
 mod report;

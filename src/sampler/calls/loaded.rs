@@ -2,12 +2,14 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::{CodeMapping, FileIdentity, LoadedImage};
+use crate::files::read_list;
 use crate::perfdata::CallCounts;
 use crate::sampler::targets::mapped::mappings;
+use crate::sampler::targets::process::MAPPINGS;
 
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
@@ -81,8 +83,12 @@ impl Memory {
     }
 
     pub(super) fn of(pid: i32, auxiliary: Auxiliary) -> io::Result<Memory> {
-        let list = fs::read(format!("/proc/{pid}/maps"))?;
-        Ok(Memory::read(&list, auxiliary))
+        let list = read_list(Path::new(&format!("/proc/{pid}/maps")), MAPPINGS, b'\n')?;
+        if list.is_cut {
+            let reason = "it has too many mappings: a list of them takes more than 32 MiB";
+            return Err(io::Error::other(reason));
+        }
+        Ok(Memory::read(&list.bytes, auxiliary))
     }
 
     fn read(list: &[u8], auxiliary: Auxiliary) -> Memory {

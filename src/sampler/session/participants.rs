@@ -152,6 +152,11 @@ impl<'a> Participants<'a> {
                     rights: Rights::look(),
                 });
             }
+            if existing.cut > 0 {
+                notes(Note::CutMappings {
+                    processes: existing.cut,
+                });
+            }
             session.skip_samples();
             user_share = UserShare::begin(&target);
             self.start()?;
