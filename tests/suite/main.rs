@@ -66,6 +66,7 @@ mod record_calls;
 mod record_calls_faults;
 mod record_calls_later;
 mod record_calls_limit;
+mod record_calls_shared;
 mod record_calls_threads;
 mod record_counts;
 mod record_crates;

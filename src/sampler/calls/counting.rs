@@ -1,10 +1,9 @@
 //! Counting from its preparation to the counts.
 
-use std::ffi::CStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,19 +16,17 @@ use super::install::{Arrival, Stopped};
 use super::limit::Limit;
 use super::loaded::Memory;
 use super::place::Place;
-use super::refusals::{ptrace_scope, refuse_privileges, refuse_running};
+use super::refusals::{ptrace_scope, refuse_changing, refuse_privileges};
 use super::threads::{Left, living};
 use super::traced::Traced;
-use super::{Adding, CallPlanner, Change, Chosen, FileIdentity, agent};
+use super::{Adding, CallPlanner, Change, Chosen, FileIdentity, agent, shared_memory};
 use crate::base::system_reason;
 use crate::perfdata::{CallCounts, CountedAgent};
 use crate::sampler::error::Error;
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::command::Command;
-use crate::sampler::targets::tracee::{self, Tracee};
+use crate::sampler::targets::tracee::Tracee;
 
-/// The name of the shared memory, by which readers of recordings know stubs.
-const NAME: &CStr = c"proftool-calls";
 /// What is not counted where nothing is reported.
 const LATER: &str = "what is loaded later";
 /// The bytes of the agent's code, and those of the bell behind it.
@@ -89,7 +86,7 @@ impl Counting {
         let program = command.code_file();
         let program = fs::canonicalize(&program).unwrap_or(program);
         planner.prepare(&program).map_err(refused)?;
-        let shared = tracee::shared_memory(NAME);
+        let shared = shared_memory::make();
         let shared = shared.map_err(Error::counting("make shared memory"))?;
         let descriptor = shared.as_raw_fd() as u64;
         let mut counting = Counting::with(shared, descriptor)?;
@@ -99,7 +96,6 @@ impl Counting {
 
     fn with(shared: File, descriptor: u64) -> Result<Counting, Error> {
         let making = Error::counting("make shared memory");
-        shared.set_len(AGENT.0 + AGENT.1).map_err(&making)?;
         shared.write_all_at(&agent::code(), 0).map_err(&making)?;
         let bell = Bell::hang(&shared).map_err(&making)?;
         Ok(Counting {
@@ -134,7 +130,7 @@ impl Counting {
         let thread = living(pid);
         let program = fs::canonicalize(format!("/proc/{thread}/exe"));
         let program = program.map_err(Error::counting("find the program of the process"))?;
-        refuse_running(thread).map_err(refused)?;
+        refuse_changing(thread).map_err(refused)?;
         planner.prepare(&program).map_err(refused)?;
         let mut left = Left::default();
         let stopped = Stopped::attach(pid, &mut left);
@@ -147,13 +143,10 @@ impl Counting {
     }
 
     fn make_in(stopped: &mut Stopped, planner: &mut dyn CallPlanner) -> Result<Counting, Error> {
-        let (pid, thread) = (stopped.pid(), stopped.thread());
-        let making = Error::counting("make memory in the process");
-        let descriptor = stopped.make_shared_memory(NAME).map_err(making)?;
-        let mut open = OpenOptions::new();
-        let shared =
-            { open.read(true).write(true) }.open(format!("/proc/{thread}/fd/{descriptor}"));
-        let shared = shared.map_err(Error::counting("share memory with the process"))?;
+        let pid = stopped.pid();
+        let shared = shared_memory::share_with(stopped);
+        let (shared, descriptor) =
+            shared.map_err(Error::counting("share memory with the process"))?;
         let mut counting = Counting::with(shared, descriptor)?;
         counting.attached = Some(Attached {
             pid,
@@ -248,9 +241,8 @@ impl Counting {
 
     /// Closes the descriptor of the shared memory in a process.
     pub(super) fn close(&self, stopped: &mut Stopped, descriptor: u64) -> Result<(), Error> {
-        let closed = stopped.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]);
-        closed.map_err(Error::counting("change the program's memory"))?;
-        Ok(())
+        let closed = shared_memory::close(stopped, descriptor);
+        closed.map_err(Error::counting("change the program's memory"))
     }
 
     fn will_restore(&mut self, pid: i32, changes: &[Change]) {
@@ -299,6 +291,9 @@ impl Counting {
             descriptor,
         };
         let code = place.map_near(loader.span, 0, AGENT)?;
+        place
+            .check(&[(code, 0), (code + AGENT.0, AGENT.0)])
+            .map_err(Error::counting("map stubs into the program"))?;
         let changing = Error::counting("change the program's code");
         let first = |at: u64| {
             let mut bytes = [0; 16];
@@ -426,14 +421,8 @@ impl Counting {
         Ok(counts)
     }
 
-    /// Where a process finds the shared memory among the descriptors of this one.
-    pub(super) fn own_path(&self) -> PathBuf {
-        let own = std::process::id();
-        Path::new("/proc").join(format!("{own}/fd/{}", self.shared.as_raw_fd()))
-    }
-
-    pub(super) fn inode(&self) -> io::Result<u64> {
-        Ok(self.shared.metadata()?.ino())
+    pub(super) fn identity(&self) -> io::Result<FileIdentity> {
+        shared_memory::identity(&self.shared)
     }
 }
 

@@ -6,25 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::perfdata::CallCounts;
 use crate::sampler::error::Error;
 use crate::sampler::status::field;
 use crate::sampler::targets::command::Command;
-use crate::sampler::targets::mapped::mappings;
 use crate::sampler::targets::tracee;
 
 const SET_ID: u32 = 0o6000;
-
-/// Why the calls of a process that runs cannot be counted, if so.
-pub(super) fn refuse_running(pid: i32) -> Result<(), String> {
-    refuse_changing(pid)?;
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    if is_mapped(&maps, CallCounts::MAPPING.as_bytes()) {
-        let reason = "they are being counted already, or were by a recorder that was killed";
-        return Err(reason.into());
-    }
-    Ok(())
-}
 
 /// Why memory cannot be mapped into a process, if so.
 pub(super) fn refuse_changing(pid: i32) -> Result<(), String> {
@@ -45,12 +32,6 @@ pub(super) fn refuse_changing(pid: i32) -> Result<(), String> {
         return Err("it runs with the rights of another user (set-user-ID)".into());
     }
     Ok(())
-}
-
-/// Whether a line of `/proc/PID/maps` has this path.
-fn is_mapped(maps: &[u8], path: &[u8]) -> bool {
-    let mut mapped = mappings(maps);
-    mapped.any(|mapped| mapped.path == path)
 }
 
 /// Under a tracer without privileges, a program does not gain any by being run.
