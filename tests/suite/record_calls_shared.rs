@@ -168,6 +168,50 @@ fn a_process_that_is_counted_is_refused_for_that_reason() {
     assert_eq!(process.end(), Some(9));
 }
 
+/// Makes two threads or processes that share memory and that no tracer is told of.
+const UNTRACED: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define N 3000000
+static volatile int over;
+__attribute__((noipa)) int leaf(int x) { return x * 3 + 1; }
+__attribute__((noipa)) int many(int n) { int sum = 0; for (int i = 0; i < n; i++) sum = leaf(sum); return sum; }
+static int work(void *none) { many(N); __atomic_add_fetch(&over, 1, __ATOMIC_SEQ_CST); return syscall(SYS_exit, 0); }
+static char stacks[2][1 << 16];
+int main(void) {
+    for (int i = 0; i < 2; i++)
+        if (clone(work, stacks[i] + sizeof stacks[i], FLAGS | CLONE_UNTRACED, 0) < 0) return 77;
+    while (over < 2) usleep(1000);
+    kill(getpid(), 0);
+    _exit(9);
+}
+"#;
+
+#[test]
+fn counts_of_threads_that_nobody_traces_are_lower_bounds() {
+    if !can_record() {
+        return;
+    }
+    let thread = "CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM";
+    for flags in [thread, "CLONE_VM | CLONE_FILES | SIGCHLD"] {
+        let room = Room::new();
+        let flags = format!("-DFLAGS=({flags})");
+        let Some(program) = built(&room, UNTRACED, &[&flags], "prog") else {
+            return;
+        };
+        let options = ["--counts-limit", "none"];
+        let output = counted(&room, &options, &[program.to_str().unwrap()]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(9), "{said}");
+        assert!(said.contains("cannot be traced"), "{said}");
+        let (count, is_least) = calls(&graph(&room, &["--no-inline"]), "many", "leaf").unwrap();
+        assert!(is_least && count <= 6_000_000, "{count} {is_least}: {said}");
+    }
+}
+
 #[test]
 fn children_that_the_program_traces_itself_are_reported_as_not_followed() {
     if !can_record() {

@@ -18,11 +18,12 @@ use super::loaded::Memory;
 use super::place::Place;
 use super::refusals::{ptrace_scope, refuse_changing, refuse_privileges};
 use super::threads::{Left, living};
-use super::traced::Traced;
+use super::traced::{Traced, Unlocked};
 use super::{Adding, CallPlanner, Change, Chosen, FileIdentity, agent, shared_memory};
 use crate::base::system_reason;
 use crate::perfdata::{CallCounts, CountedAgent};
 use crate::sampler::error::Error;
+use crate::sampler::output::tally::Began;
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::command::Command;
 use crate::sampler::targets::tracee::Tracee;
@@ -56,6 +57,8 @@ pub(in crate::sampler) struct Counting {
     pub(super) given_up: GivenUp,
     /// The program, while it is traced and counts without locks.
     pub(super) traced: Option<Traced>,
+    /// Who has counted without locks.
+    pub(super) unlocked: Option<Unlocked>,
     /// The files that processes had mapped when they were looked at last, each with its address.
     pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
     /// What is left of processes that were stopped.
@@ -112,6 +115,7 @@ impl Counting {
             limit: None,
             given_up: GivenUp::default(),
             traced: None,
+            unlocked: None,
             known: FxHashMap::default(),
             left: Left::default(),
         })
@@ -386,12 +390,26 @@ impl Counting {
         self.left.settle(child);
     }
 
+    /// Takes note of threads and processes that began.
+    pub(in crate::sampler) fn note_began(&mut self, began: &[Began]) {
+        if let Some(unlocked) = &mut self.unlocked {
+            unlocked.note_began(began);
+        }
+    }
+
     /// Takes from the planner what is recorded of the files that count.
     pub(in crate::sampler) fn conclude(&mut self, planner: &mut dyn CallPlanner) {
         if self.bell.was_left() {
             self.areas.refuse_any();
             let reason = "a process waited for 20 seconds without an answer";
             planner.refused(Path::new(LATER), reason);
+        }
+        if let Some(unlocked) = self.unlocked.as_ref().filter(|it| it.has_untraced()) {
+            self.areas.refuse_any();
+            let process = format!("full in process {}", unlocked.pid);
+            let reason = "it has made threads or processes that cannot be traced (CLONE_UNTRACED) and \
+                shared counters with others, so counts are lower bounds";
+            planner.refused(Path::new(&process), reason);
         }
         self.counts = planner.counts(&self.areas.installed());
         self.counts.followed = self.followed;

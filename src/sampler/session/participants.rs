@@ -268,12 +268,12 @@ impl<'a> Participants<'a> {
         open.ended = kernel::now();
         if let Some(counting) = &mut open.counting {
             counting.end();
-            if let Some(planner) = &mut self.planner {
-                counting.conclude(*planner);
-            }
         }
         // The buffers still hold what was sampled since the last pass.
         sink.pass(open)?;
+        if let (Some(counting), Some(planner)) = (&mut open.counting, &mut self.planner) {
+            counting.conclude(*planner);
+        }
         sink.finish(open)?;
         Ok(end)
     }
