@@ -238,3 +238,39 @@ fn children_that_the_program_traces_itself_are_reported_as_not_followed() {
         assert!(said.lines().any(|line| expected(&line)), "{said}");
     }
 }
+
+/// Gives up the rights of root, and executes a program.
+const LAUNCHES: &str = r#"
+#include <unistd.h>
+int main(int argc, char **argv) {
+    if (setgid(65534) || setuid(65534)) return 77;
+    execv(argv[argc - 1], argv + argc - 1);
+    return 78;
+}
+"#;
+
+#[test]
+fn a_program_that_gains_privileges_shares_no_code() {
+    if !can_record() {
+        return;
+    }
+    if !is_root() {
+        return skipped("needs root, to make a set-user-ID program");
+    }
+    let room = Room::new();
+    let programs = [(LAUNCHES, "launches"), (ASKED, "gains")];
+    let [Some(launches), Some(gains)] = programs.map(|(text, name)| built(&room, text, &[], name))
+    else {
+        return;
+    };
+    fs::set_permissions(&room.0, fs::Permissions::from_mode(0o755)).unwrap();
+    for (mode, expected) in [(0o4755, true), (0o755, false)] {
+        fs::set_permissions(&gains, fs::Permissions::from_mode(mode)).unwrap();
+        let command = [&launches, &gains].map(|program| program.to_str().unwrap());
+        let output = counted(&room, &["--follow-exec"], &command);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(9), "{said}");
+        let refused = said.contains("it has gained privileges");
+        assert_eq!(refused, expected, "{mode:o}: {said}");
+    }
+}

@@ -21,7 +21,7 @@ use super::counting::{Counting, reach};
 use super::install::{Arrival, Stopped};
 use super::loaded::{Auxiliary, Memory};
 use super::place::Place;
-use super::refusals::{refuse_changing, refuse_gains};
+use super::refusals::{Credentials, refuse_changing, refuse_gains};
 use super::{CallPlanner, Chosen, shared_memory};
 use crate::base::system_reason;
 use crate::sampler::targets::child::Child;
@@ -192,6 +192,7 @@ impl Counting {
                 return self.bell.let_go();
             }
         };
+        let credentials = Credentials::of(pid);
         self.bell.answer();
         let waited = match self.wait_for_exec(&tracee) {
             // It looks for the program in other places, or goes on without it.
@@ -199,7 +200,14 @@ impl Counting {
                 self.left.release(tracee, signal);
                 return self.bell.answer();
             }
-            Ok(Waited::Executed) => self.begin_program(tracee, planner),
+            Ok(Waited::Executed) => match credentials.refuse_more(&Credentials::of(pid)) {
+                Ok(()) => self.begin_program(tracee, planner),
+                Err(reason) => {
+                    self.known.remove(&pid);
+                    self.left.release(tracee, 0);
+                    Err(reason)
+                }
+            },
             Ok(Waited::Ended(status)) => {
                 self.left.has_ended(pid, status);
                 Ok(())

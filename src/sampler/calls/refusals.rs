@@ -34,6 +34,37 @@ pub(super) fn refuse_changing(pid: i32) -> Result<(), String> {
     Ok(())
 }
 
+/// With which rights a process runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Credentials {
+    users: String,
+    groups: String,
+    capabilities: u64,
+}
+
+impl Credentials {
+    pub(super) fn of(pid: i32) -> Credentials {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let text = |name| field(&status, name).unwrap_or_default().to_owned();
+        Credentials {
+            users: text("Uid"),
+            groups: text("Gid"),
+            // What is not known may be all.
+            capabilities: u64::from_str_radix(&text("CapEff"), 16).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Why a process must not be changed that has these rights now, if so: whoever had the former ones can
+    /// write the memory of the stubs.
+    pub(super) fn refuse_more(&self, now: &Credentials) -> Result<(), String> {
+        let has_more = now.capabilities & !self.capabilities != 0;
+        if has_more || (&now.users, &now.groups) != (&self.users, &self.groups) {
+            return Err("it has gained privileges, and would share code with others".into());
+        }
+        Ok(())
+    }
+}
+
 /// Under a tracer without privileges, a program does not gain any by being run.
 pub(super) fn refuse_privileges(command: &Command) -> Result<(), Error> {
     let program = Path::new(std::ffi::OsStr::from_bytes(command.program.as_bytes()));
