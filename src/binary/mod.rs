@@ -70,6 +70,7 @@ use self::elf::{Elf, mini_debug, pclntab, plt, symbols, unwind_bounds};
 use self::host::search_directories::{FileLocation, SearchDirectories};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
 use crate::cache::{Cache, Contents};
+use crate::files::Root;
 
 /// The memory that reading a file has taken, in bytes: see [`Binary::memory_taken`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,6 +129,17 @@ impl Binary {
     pub fn open(path: &Path) -> Result<Binary, Error> {
         Binary::open_with(
             FileLocation::named(path),
+            Arc::new(SearchDirectories::usual(None)),
+        )
+    }
+
+    /// The same for a path that a process states: a file that the kernel makes up is not opened.
+    ///
+    /// # Errors
+    /// As [`Binary::open`].
+    pub fn open_stated(path: &Path) -> Result<Binary, Error> {
+        Binary::open_with(
+            FileLocation::below(&Root::default(), path.to_owned()),
             Arc::new(SearchDirectories::usual(None)),
         )
     }

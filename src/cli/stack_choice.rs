@@ -178,15 +178,11 @@ fn copies(reason: &str, Wanted { time, largest }: Wanted) -> (Stacks, String) {
 fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
     let finder = Finder::default();
     let process = Process::look(pid).ok()?;
-    let here = |path: &Path| match &process.root {
-        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
-        None => path.to_owned(),
-    };
+    let stated = |path: &Path| finder.open_stated(process.root.as_deref(), path);
     let program = process.program.as_ref()?;
     // The link to the program leads to it even when its file is gone.
     let own = PathBuf::from(format!("/proc/{pid}/exe"));
-    let opened = finder.open_named(&here(program));
-    let binary = opened.or_else(|_| finder.open_named(&own)).ok()?;
+    let binary = stated(program).or_else(|_| finder.open_named(&own)).ok()?;
     let file = |path: &Path, binary: &Binary| FileFrames {
         name: path
             .file_name()
@@ -203,7 +199,7 @@ fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
         .iter()
         .filter(|library| library.path != *program && !library.deleted);
     files.extend(libraries.take(LIBRARIES).filter_map(|library| {
-        let binary = finder.open_named(&here(&library.path)).ok()?;
+        let binary = stated(&library.path).ok()?;
         Some(file(&library.path, &binary))
     }));
     Some(files)

@@ -19,9 +19,15 @@
 //!
 //! The rooms that import it open such files in no other way;
 //! `tests/suite/pure/architecture.rs` enforces that.
+//!
+//! Files that the kernel makes up, as in `/proc` and `/sys`, are regular, too: to read `/proc/kmsg`
+//! takes messages away from others, or waits for one. No input names such a file for a good reason, so
+//! only a path that the user states may lead there.
 
 mod access;
+mod made_up;
 mod output;
+mod process;
 mod resolve;
 
 pub use output::{Output, is_read, note_read};
@@ -38,6 +44,8 @@ use rustix::io::Errno;
 
 use crate::base::system_reason;
 
+pub use self::process::{ListOfProcess, open_link, read_list};
+
 /// How a checked file is opened. `O_NONBLOCK` matters only where the object is another one than
 /// the one that was checked; it is then closed again.
 const READ: OFlags = OFlags::RDONLY
@@ -53,7 +61,8 @@ pub enum Error {
     /// Nothing has this name.
     #[error("no such file")]
     NotFound,
-    /// A directory, FIFO, device or socket, or a link that may not be followed.
+    /// A directory, FIFO, device or socket, a link that may not be followed, or a file that the kernel
+    /// makes up.
     #[error("not a regular file")]
     NotRegular,
     /// The system refused.
@@ -110,8 +119,11 @@ pub enum LastLink {
 /// use proftool::files::{LastLink, Root};
 /// use std::path::Path;
 /// let root = Root::default();
-/// assert!(root.open(Path::new("/proc/version"), LastLink::Follow).is_ok());
-/// assert!(root.open(Path::new("/dev/null"), LastLink::Follow).is_err());
+/// let program = std::env::current_exe().unwrap();
+/// assert!(root.open(&program, LastLink::Follow).is_ok());
+/// for other in ["/dev/null", "/proc/version"] {
+///     assert!(root.open(Path::new(other), LastLink::Follow).is_err());
+/// }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Root {
@@ -162,7 +174,9 @@ impl Root {
             LastLink::Follow => OFlags::empty(),
             LastLink::Refuse => OFlags::NOFOLLOW,
         };
-        open_checked(path, |flags| self.resolve(path, flags | last))
+        open_checked(path, MadeUp::Refuse, |flags| {
+            self.resolve(path, flags | last)
+        })
     }
 
     /// Opens the regular file `name` below `directory`, which is taken from this root. Links may lead
@@ -174,7 +188,9 @@ impl Root {
         let at = Error::at(directory);
         let flags = LOOK | OFlags::DIRECTORY;
         let below = self.resolve(directory, flags).map_err(at)?;
-        let opened = open_checked(name, |flags| resolve::without_links(&below, name, flags))?;
+        let opened = open_checked(name, MadeUp::Refuse, |flags| {
+            resolve::without_links(&below, name, flags)
+        })?;
         Ok(OpenedFile {
             path: self.full(&directory.join(name)),
             ..opened
@@ -210,20 +226,31 @@ impl Root {
 /// # Errors
 /// When there is no such file, it is not a regular one, or it may not be read.
 pub fn open_named(path: &Path) -> Result<OpenedFile, Error> {
-    open_checked(path, |flags| {
+    open_checked(path, MadeUp::Allow, |flags| {
         rustix::fs::openat(CWD, path, flags, Mode::empty())
     })
+}
+
+/// Whether files may be opened that the kernel makes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MadeUp {
+    Allow,
+    Refuse,
 }
 
 /// Looks at what `resolve` leads to and opens that, if it is a regular file.
 fn open_checked(
     path: &Path,
+    made_up: MadeUp,
     resolve: impl Fn(OFlags) -> Result<OwnedFd, Errno>,
 ) -> Result<OpenedFile, Error> {
     let at = Error::at(path);
     let found = resolve(LOOK).map_err(&at)?;
     let looked_at = rustix::fs::fstat(&found).map_err(&at)?;
     if FileType::from_raw_mode(looked_at.st_mode) != FileType::RegularFile {
+        return Err(Error::NotRegular);
+    }
+    if made_up == MadeUp::Refuse && made_up::is_made_up(&found).map_err(&at)? {
         return Err(Error::NotRegular);
     }
     let same = format!("/proc/self/fd/{}", found.as_raw_fd());

@@ -15,7 +15,7 @@ use crate::sampler::{
 impl CallPlanner for CallCounter {
     fn prepare(&mut self, program: &Path) -> Result<(), String> {
         let path = program.to_owned();
-        let Ok(binary) = Binary::open(&path) else {
+        let Ok(binary) = Binary::open_stated(&path) else {
             // Whether it can be run at all is found out by running it.
             return Ok(());
         };
@@ -59,13 +59,13 @@ impl CallPlanner for CallCounter {
     }
 
     fn loader_list(&mut self, program: &LoadedImage) -> Option<u64> {
-        let binary = Binary::open(&program.path).ok()?;
+        let binary = Binary::open_stated(&program.path).ok()?;
         let list = binary.needed().list?;
         Some(list.0.wrapping_add(bias(&binary, program)?))
     }
 
     fn function(&mut self, library: &LoadedImage, name: &str) -> Option<u64> {
-        let binary = Binary::open(&library.path).ok()?;
+        let binary = Binary::open_stated(&library.path).ok()?;
         let start = binary.exports().start(name.as_bytes())?;
         Some(start.0.wrapping_add(bias(&binary, library)?))
     }
@@ -77,7 +77,7 @@ impl CallPlanner for CallCounter {
             if !self.images.picks(image) {
                 if !image.mappings.is_empty()
                     && self.foreign_files.insert(image.identity)
-                    && let Ok(binary) = Binary::open(&image.path)
+                    && let Ok(binary) = Binary::open_stated(&image.path)
                 {
                     self.foreign.extend(binary.imported_names());
                 }
@@ -182,7 +182,7 @@ impl CallPlanner for CallCounter {
 
 impl CallCounter {
     fn read(&self, path: &Path) -> Result<FileSites, String> {
-        let binary = Binary::open(path).map_err(|error| error.to_string())?;
+        let binary = Binary::open_stated(path).map_err(|error| error.to_string())?;
         check_machine(&binary)?;
         self.sites_of(binary).map_err(|error| error.to_string())
     }
@@ -237,7 +237,7 @@ fn not_shown() -> String {
 }
 
 fn loader_stop(loader: &Path) -> Option<LoaderStop> {
-    let binary = Binary::open(loader).ok()?;
+    let binary = Binary::open_stated(loader).ok()?;
     let at = binary.exports().start(b"_dl_debug_state")?;
     let name = loader.file_name()?.to_string_lossy();
     Some(LoaderStop {

@@ -319,6 +319,11 @@ pub enum Note {
         /// The rights with which it was tried.
         rights: Rights,
     },
+    /// Some running processes have too many mappings to read all.
+    CutMappings {
+        /// The number of such processes.
+        processes: usize,
+    },
     /// The ring buffers are smaller than wanted.
     SmallerRings {
         /// Their size in KiB.
@@ -364,6 +369,7 @@ impl Note {
                 | Note::NoCopies
                 | Note::GroupsNotInherited
                 | Note::HiddenMappings { .. }
+                | Note::CutMappings { .. }
                 | Note::LeftOut { .. }
         )
     }
@@ -426,6 +432,12 @@ impl fmt::Display for Note {
                 "the mappings of {processes} running process{} cannot be read: their code will have \
                  no names",
                 if *processes == 1 { "" } else { "es" },
+            ),
+            Note::CutMappings { processes } => write!(
+                f,
+                "{processes} running process{} too many mappings to read all: some code will have no \
+                 names",
+                if *processes == 1 { " has" } else { "es have" },
             ),
             Note::SmallerRings { kib, wanted } => write!(
                 f,

@@ -147,6 +147,17 @@ impl Finder {
         Binary::open_with(FileLocation::named(path), self.places.clone())
     }
 
+    /// The same for a path that a process states, which sees the file systems below `root`: no link leads out
+    /// of that, and a file that the kernel makes up is not opened.
+    ///
+    /// # Errors
+    /// As [`Binary::open`].
+    pub fn open_stated(&self, root: Option<&Path>, path: &Path) -> Result<Binary, Error> {
+        let root = root.map(Root::at).unwrap_or_default();
+        let place = FileLocation::below(&root, path.to_owned());
+        Binary::open_with(place, self.places.clone())
+    }
+
     /// Reads the jitdump file that a recording names as `path`.
     ///
     /// # Errors

@@ -116,14 +116,10 @@ fn generated(subject: &str, process: &Process) -> Option<Check> {
 
 fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
     let finder = Finder::default();
-    let here = |path: &Path| match &process.root {
-        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
-        None => path.to_owned(),
-    };
-    let opened = |path: PathBuf| finder.open_named(&here(&path));
+    let stated = |path: &Path| finder.open_stated(process.root.as_deref(), path);
     // The link to the program leads to it even when its file is gone.
     let own = PathBuf::from(format!("/proc/{}/exe", process.pid));
-    let binary = match opened(program.to_owned()).or_else(|_| finder.open_named(&own)) {
+    let binary = match stated(program).or_else(|_| finder.open_named(&own)) {
         Ok(binary) => binary,
         Err(error) => {
             let found = format!("{}: {}", program.display(), fragment(&error.to_string()));
@@ -135,8 +131,8 @@ fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
         .files
         .iter()
         .filter(|file| file.path != program && !file.deleted)
-        .filter_map(|file| opened(file.path.clone()).ok())
-        .map(|binary: Binary| Arc::new(binary))
+        .filter_map(|file| stated(&file.path).ok())
+        .map(Arc::new)
         .collect();
     files::with_libraries(&binary, &libraries, &[])
 }

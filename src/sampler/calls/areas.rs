@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashSet;
@@ -21,7 +21,9 @@ use super::address_space::{distance, is_free, pages};
 use super::loaded::Memory;
 use super::page::{self, Page};
 use super::place::Place;
-use super::{Adding, CallPlanner, Change, Chosen, Installed, StubArea};
+use super::{
+    Adding, CallPlanner, Change, Chosen, FileIdentity, Installed, StubArea, shared_memory,
+};
 use crate::perfdata::CountedImage;
 use crate::sampler::error::Error;
 
@@ -32,7 +34,7 @@ const MADE: usize = 256;
 #[derive(Debug)]
 pub(super) struct Areas {
     list: Vec<Area>,
-    /// The size of the shared memory.
+    /// The end of what is in use of the shared memory.
     end: u64,
     /// Files that a process has loaded and that do not count there.
     refused: Refused,
@@ -149,8 +151,7 @@ impl Areas {
                 if length == 0 {
                     continue;
                 }
-                place.shared.set_len(offset + length)?;
-                self.end = offset + length;
+                self.end = end_of(place.shared, offset, length)?;
                 let at = area.installed.area.counters.wrapping_add(distance);
                 place.map(at, length, libc::PROT_READ | libc::PROT_WRITE, offset)?;
                 place.memory.take(at, at + length);
@@ -204,7 +205,7 @@ impl Areas {
     pub(super) fn restores(
         &self,
         memory: &Memory,
-        inode: u64,
+        identity: FileIdentity,
         sites: &[(usize, usize)],
         planner: &dyn CallPlanner,
     ) -> Vec<Vec<Change>> {
@@ -218,7 +219,7 @@ impl Areas {
                 ..
             } = area.installed;
             let mut mapped = memory.shared.iter();
-            let mapped = mapped.find(|it| (it.offset, it.inode) == (stubs.offset, inode))?;
+            let mapped = mapped.find(|it| (it.offset, it.identity) == (stubs.offset, identity))?;
             let moved = mapped.start.wrapping_sub(stubs.stubs);
             let stubs = StubArea {
                 stubs: mapped.start,
@@ -270,9 +271,9 @@ impl Areas {
 
     /// Whether a file counts in a process already, as in one that was forked.
     pub(super) fn counts(&self, place: &Place<'_>, chosen: &Chosen) -> io::Result<bool> {
-        let inode = place.shared.metadata()?.ino();
+        let identity = shared_memory::identity(place.shared)?;
         for area in &self.list {
-            if area.installed.file != chosen.file || !area.is_mapped(place, chosen, inode) {
+            if area.installed.file != chosen.file || !area.is_mapped(place, chosen, identity) {
                 continue;
             }
             let Some(made) = area.made.first() else {
@@ -298,11 +299,11 @@ impl Areas {
         planner: &mut dyn CallPlanner,
     ) -> Result<Vec<Change>, Error> {
         let mapping = Error::counting("map stubs into the program");
-        let inode = place.shared.metadata().map_err(mapping)?.ino();
+        let identity = shared_memory::identity(place.shared).map_err(&mapping)?;
         let of_file = |area: &Area| area.installed.file == chosen.file;
         let mut found = None;
         for (number, area) in self.list.iter().enumerate() {
-            if of_file(area) && (area.lengths.0 == 0 || area.reach(place, chosen, inode)) {
+            if of_file(area) && (area.lengths.0 == 0 || area.reach(place, chosen, identity)) {
                 found = Some(number);
                 break;
             }
@@ -331,6 +332,15 @@ impl Areas {
             let written = place.shared.write_all_at(&plan.stubs, offset);
             written.map_err(Error::counting("write the stubs"))?;
         }
+        let length = area.lengths.0;
+        place
+            .check(&[
+                (stubs, offset),
+                (stubs.wrapping_add(length), offset + length),
+            ])
+            .map_err(&mapping)?;
+        let counting = Error::counting("count the program's calls");
+        place.check_uncounted(&plan.changes).map_err(counting)?;
         // These go on as they are.
         plan.changes
             .retain(|change| !area.given_up.contains(&change.site));
@@ -369,9 +379,8 @@ impl Areas {
             ..StubArea::default()
         };
         if stubs > 0 {
-            let sized = place.shared.set_len(self.end + stubs + counters);
-            sized.map_err(Error::counting("make room for counters"))?;
-            self.end += stubs + counters;
+            let end = end_of(place.shared, self.end, stubs + counters);
+            self.end = end.map_err(Error::counting("make room for counters"))?;
             let image = place.memory.images.get(chosen.image);
             let span = image.map_or((0, 0), |image| image.span);
             area.stubs = place.map_near(span, area.offset, (stubs, counters))?;
@@ -391,6 +400,15 @@ impl Areas {
         });
         Ok(self.list.len() - 1)
     }
+}
+
+/// Where so many bytes of the shared memory end. Its size is fixed.
+fn end_of(shared: &File, start: u64, length: u64) -> io::Result<u64> {
+    let end = start + length;
+    if end > shared_memory::size(shared)? {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(end)
 }
 
 /// Adds the counters that begin at this offset of the shared memory.
@@ -413,16 +431,17 @@ fn add_counters(shared: &File, offset: u64, counters: &mut [u64]) -> io::Result<
 
 impl Area {
     /// Whether its stubs are mapped where a process would need them.
-    fn is_mapped(&self, place: &Place<'_>, chosen: &Chosen, inode: u64) -> bool {
+    fn is_mapped(&self, place: &Place<'_>, chosen: &Chosen, identity: FileIdentity) -> bool {
         let at = self.stubs_with(chosen.bias);
         place.memory.shared.iter().any(|shared| {
-            (shared.start, shared.offset, shared.inode) == (at, self.installed.area.offset, inode)
+            (shared.start, shared.offset, shared.identity)
+                == (at, self.installed.area.offset, identity)
         })
     }
 
     /// Maps it there, if it is not and nothing else is.
-    fn reach(&self, place: &mut Place<'_>, chosen: &Chosen, inode: u64) -> bool {
-        if self.is_mapped(place, chosen, inode) {
+    fn reach(&self, place: &mut Place<'_>, chosen: &Chosen, identity: FileIdentity) -> bool {
+        if self.is_mapped(place, chosen, identity) {
             return true;
         }
         let at = self.stubs_with(chosen.bias);

@@ -229,12 +229,11 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
-    use crate::sampler::targets::tracee::shared_memory;
+    use crate::sampler::calls::shared_memory;
 
     #[test]
     fn who_rings_is_heard_and_answered() {
-        let shared = shared_memory(c"test").unwrap();
-        shared.set_len(8192).unwrap();
+        let shared = shared_memory::make().unwrap();
         let mut bell = Bell::hang(&shared).unwrap();
         bell.listen();
         assert!(bell.is_open());

@@ -1,10 +1,9 @@
 //! Counting from its preparation to the counts.
 
-use std::ffi::CStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,19 +16,18 @@ use super::install::{Arrival, Stopped};
 use super::limit::Limit;
 use super::loaded::Memory;
 use super::place::Place;
-use super::refusals::{ptrace_scope, refuse_privileges, refuse_running};
+use super::refusals::{ptrace_scope, refuse_changing, refuse_privileges};
 use super::threads::{Left, living};
-use super::traced::Traced;
-use super::{Adding, CallPlanner, Change, Chosen, FileIdentity, agent};
+use super::traced::{Traced, Unlocked};
+use super::{Adding, CallPlanner, Change, Chosen, FileIdentity, agent, shared_memory};
 use crate::base::system_reason;
 use crate::perfdata::{CallCounts, CountedAgent};
 use crate::sampler::error::Error;
+use crate::sampler::output::tally::Began;
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::command::Command;
-use crate::sampler::targets::tracee::{self, Tracee};
+use crate::sampler::targets::tracee::Tracee;
 
-/// The name of the shared memory, by which readers of recordings know stubs.
-const NAME: &CStr = c"proftool-calls";
 /// What is not counted where nothing is reported.
 const LATER: &str = "what is loaded later";
 /// The bytes of the agent's code, and those of the bell behind it.
@@ -59,6 +57,8 @@ pub(in crate::sampler) struct Counting {
     pub(super) given_up: GivenUp,
     /// The program, while it is traced and counts without locks.
     pub(super) traced: Option<Traced>,
+    /// Who has counted without locks.
+    pub(super) unlocked: Option<Unlocked>,
     /// The files that processes had mapped when they were looked at last, each with its address.
     pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
     /// What is left of processes that were stopped.
@@ -89,7 +89,7 @@ impl Counting {
         let program = command.code_file();
         let program = fs::canonicalize(&program).unwrap_or(program);
         planner.prepare(&program).map_err(refused)?;
-        let shared = tracee::shared_memory(NAME);
+        let shared = shared_memory::make();
         let shared = shared.map_err(Error::counting("make shared memory"))?;
         let descriptor = shared.as_raw_fd() as u64;
         let mut counting = Counting::with(shared, descriptor)?;
@@ -99,7 +99,6 @@ impl Counting {
 
     fn with(shared: File, descriptor: u64) -> Result<Counting, Error> {
         let making = Error::counting("make shared memory");
-        shared.set_len(AGENT.0 + AGENT.1).map_err(&making)?;
         shared.write_all_at(&agent::code(), 0).map_err(&making)?;
         let bell = Bell::hang(&shared).map_err(&making)?;
         Ok(Counting {
@@ -116,6 +115,7 @@ impl Counting {
             limit: None,
             given_up: GivenUp::default(),
             traced: None,
+            unlocked: None,
             known: FxHashMap::default(),
             left: Left::default(),
         })
@@ -134,7 +134,7 @@ impl Counting {
         let thread = living(pid);
         let program = fs::canonicalize(format!("/proc/{thread}/exe"));
         let program = program.map_err(Error::counting("find the program of the process"))?;
-        refuse_running(thread).map_err(refused)?;
+        refuse_changing(thread).map_err(refused)?;
         planner.prepare(&program).map_err(refused)?;
         let mut left = Left::default();
         let stopped = Stopped::attach(pid, &mut left);
@@ -147,13 +147,10 @@ impl Counting {
     }
 
     fn make_in(stopped: &mut Stopped, planner: &mut dyn CallPlanner) -> Result<Counting, Error> {
-        let (pid, thread) = (stopped.pid(), stopped.thread());
-        let making = Error::counting("make memory in the process");
-        let descriptor = stopped.make_shared_memory(NAME).map_err(making)?;
-        let mut open = OpenOptions::new();
-        let shared =
-            { open.read(true).write(true) }.open(format!("/proc/{thread}/fd/{descriptor}"));
-        let shared = shared.map_err(Error::counting("share memory with the process"))?;
+        let pid = stopped.pid();
+        let shared = shared_memory::share_with(stopped);
+        let (shared, descriptor) =
+            shared.map_err(Error::counting("share memory with the process"))?;
         let mut counting = Counting::with(shared, descriptor)?;
         counting.attached = Some(Attached {
             pid,
@@ -248,9 +245,8 @@ impl Counting {
 
     /// Closes the descriptor of the shared memory in a process.
     pub(super) fn close(&self, stopped: &mut Stopped, descriptor: u64) -> Result<(), Error> {
-        let closed = stopped.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]);
-        closed.map_err(Error::counting("change the program's memory"))?;
-        Ok(())
+        let closed = shared_memory::close(stopped, descriptor);
+        closed.map_err(Error::counting("change the program's memory"))
     }
 
     fn will_restore(&mut self, pid: i32, changes: &[Change]) {
@@ -299,6 +295,9 @@ impl Counting {
             descriptor,
         };
         let code = place.map_near(loader.span, 0, AGENT)?;
+        place
+            .check(&[(code, 0), (code + AGENT.0, AGENT.0)])
+            .map_err(Error::counting("map stubs into the program"))?;
         let changing = Error::counting("change the program's code");
         let first = |at: u64| {
             let mut bytes = [0; 16];
@@ -390,12 +389,26 @@ impl Counting {
         self.left.settle(child);
     }
 
+    /// Takes note of threads and processes that began.
+    pub(in crate::sampler) fn note_began(&mut self, began: &[Began]) {
+        if let Some(unlocked) = &mut self.unlocked {
+            unlocked.note_began(began);
+        }
+    }
+
     /// Takes from the planner what is recorded of the files that count.
     pub(in crate::sampler) fn conclude(&mut self, planner: &mut dyn CallPlanner) {
         if self.bell.was_left() {
             self.areas.refuse_any();
             let reason = "a process waited for 20 seconds without an answer";
             planner.refused(Path::new(LATER), reason);
+        }
+        if let Some(unlocked) = self.unlocked.as_ref().filter(|it| it.has_untraced()) {
+            self.areas.refuse_any();
+            let process = format!("full in process {}", unlocked.pid);
+            let reason = "it has made threads or processes that cannot be traced (CLONE_UNTRACED) and \
+                shared counters with others, so counts are lower bounds";
+            planner.refused(Path::new(&process), reason);
         }
         self.counts = planner.counts(&self.areas.installed());
         self.counts.followed = self.followed;
@@ -425,14 +438,8 @@ impl Counting {
         Ok(counts)
     }
 
-    /// Where a process finds the shared memory among the descriptors of this one.
-    pub(super) fn own_path(&self) -> PathBuf {
-        let own = std::process::id();
-        Path::new("/proc").join(format!("{own}/fd/{}", self.shared.as_raw_fd()))
-    }
-
-    pub(super) fn inode(&self) -> io::Result<u64> {
-        Ok(self.shared.metadata()?.ino())
+    pub(super) fn identity(&self) -> io::Result<FileIdentity> {
+        shared_memory::identity(&self.shared)
     }
 }
 

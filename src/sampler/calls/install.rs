@@ -219,14 +219,16 @@ impl Stopped {
     /// Makes shared memory in its place. Returns the number of the descriptor there.
     pub(super) fn make_shared_memory(&mut self, name: &CStr) -> io::Result<u64> {
         let at = self.auxiliary.entry.wrapping_add(SYSCALL.len() as u64);
-        let arguments = [at, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0];
+        let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        let arguments = [at, flags, 0, 0, 0, 0];
         self.call_with(libc::SYS_memfd_create, arguments, name.to_bytes_with_nul())
     }
 
     /// Opens a file in its place. Returns the number of the descriptor there.
     pub(super) fn open(&mut self, path: &CStr) -> io::Result<u64> {
         let at = self.auxiliary.entry.wrapping_add(SYSCALL.len() as u64);
-        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
+        let kind = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+        let flags = (libc::O_RDWR | kind) as u64;
         let folder = libc::AT_FDCWD as u64;
         let arguments = [folder, at, flags, 0, 0, 0];
         self.call_with(libc::SYS_openat, arguments, path.to_bytes_with_nul())
@@ -451,7 +453,7 @@ pub(super) fn change(memory: &File, changes: &[Change]) -> io::Result<Vec<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::targets::tracee::shared_memory;
+    use crate::sampler::calls::shared_memory;
 
     fn at(at: u64, old: u8, new: u8, site: usize) -> Change {
         Change {
@@ -465,7 +467,7 @@ mod tests {
 
     #[test]
     fn only_what_is_as_expected_is_changed() {
-        let file = shared_memory(c"test").unwrap();
+        let file = shared_memory::make().unwrap();
         let before: Vec<u8> = (0..4 * WINDOW).map(|at| (at / 4096) as u8).collect();
         file.write_all_at(&before, 0).unwrap();
         // One over the border of two pages, one in memory that is different, one far away.

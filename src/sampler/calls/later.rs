@@ -6,11 +6,11 @@
 //! (`elf/dl-open.c`). What counts from then on counts from its first instruction. The linker's list of
 //! files tells what it has loaded itself: other files may have run before.
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use super::counting::{Counting, reach};
 use super::install::{Arrival, Stopped};
 use super::loaded::{Auxiliary, Memory};
 use super::place::Place;
-use super::refusals::{refuse_changing, refuse_gains};
-use super::{CallPlanner, Chosen};
+use super::refusals::{Credentials, refuse_changing, refuse_gains};
+use super::{CallPlanner, Chosen, shared_memory};
 use crate::base::system_reason;
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::tracee::{Stop, Tracee};
@@ -157,23 +157,10 @@ impl Counting {
 
     /// Opens the shared memory in a process. Returns the number of the descriptor there.
     pub(super) fn open_in(&self, stopped: &mut Stopped) -> Result<u64, String> {
-        let path = self.own_path();
-        let refused = |error: io::Error| {
+        shared_memory::open_in(&self.shared, stopped).map_err(|error| {
             let reason = system_reason(&error);
             format!("the process cannot open the memory of the counters: {reason}")
-        };
-        let path = CString::new(path.as_os_str().as_bytes());
-        let path = path.map_err(|_| refused(io::ErrorKind::InvalidInput.into()))?;
-        let descriptor = stopped.open(&path).map_err(refused)?;
-        let thread = stopped.thread();
-        // Its /proc may be another.
-        let found = fs::metadata(format!("/proc/{thread}/fd/{descriptor}"));
-        let is_ours = found.and_then(|found| Ok(found.ino() == self.inode()?));
-        if !is_ours.map_err(refused)? {
-            let _ = self.close(stopped, descriptor);
-            return Err(refused(io::ErrorKind::NotFound.into()));
-        }
-        Ok(descriptor)
+        })
     }
 
     /// The memory of the process that reports; `None` if it has another number here, or has ended.
@@ -183,7 +170,7 @@ impl Counting {
         // The first thread may have ended, which shows nothing then.
         let auxiliary = Auxiliary::of(thread).ok()?;
         let memory = Memory::of(thread, auxiliary).ok()?;
-        memory.shares(self.inode().ok()?).then_some(memory)
+        memory.shares(self.identity().ok()?).then_some(memory)
     }
 
     /// Follows a process into the program that it is about to execute, if that is asked for.
@@ -205,6 +192,7 @@ impl Counting {
                 return self.bell.let_go();
             }
         };
+        let credentials = Credentials::of(pid);
         self.bell.answer();
         let waited = match self.wait_for_exec(&tracee) {
             // It looks for the program in other places, or goes on without it.
@@ -212,7 +200,14 @@ impl Counting {
                 self.left.release(tracee, signal);
                 return self.bell.answer();
             }
-            Ok(Waited::Executed) => self.begin_program(tracee, planner),
+            Ok(Waited::Executed) => match credentials.refuse_more(&Credentials::of(pid)) {
+                Ok(()) => self.begin_program(tracee, planner),
+                Err(reason) => {
+                    self.known.remove(&pid);
+                    self.left.release(tracee, 0);
+                    Err(reason)
+                }
+            },
             Ok(Waited::Ended(status)) => {
                 self.left.has_ended(pid, status);
                 Ok(())

@@ -2,12 +2,14 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::{CodeMapping, FileIdentity, LoadedImage};
+use crate::files::read_list;
 use crate::perfdata::CallCounts;
 use crate::sampler::targets::mapped::mappings;
+use crate::sampler::targets::process::MAPPINGS;
 
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
@@ -58,8 +60,9 @@ pub(super) struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SharedMapping {
     pub(super) start: u64,
+    pub(super) end: u64,
     pub(super) offset: u64,
-    pub(super) inode: u64,
+    pub(super) identity: FileIdentity,
 }
 
 impl Memory {
@@ -75,14 +78,18 @@ impl Memory {
         self.taken.insert(place, (start, end));
     }
 
-    /// Whether memory of a recorder is mapped, by its inode.
-    pub(super) fn shares(&self, inode: u64) -> bool {
-        self.shared.iter().any(|shared| shared.inode == inode)
+    /// Whether this memory of a recorder is mapped.
+    pub(super) fn shares(&self, identity: FileIdentity) -> bool {
+        self.shared.iter().any(|shared| shared.identity == identity)
     }
 
     pub(super) fn of(pid: i32, auxiliary: Auxiliary) -> io::Result<Memory> {
-        let list = fs::read(format!("/proc/{pid}/maps"))?;
-        Ok(Memory::read(&list, auxiliary))
+        let list = read_list(Path::new(&format!("/proc/{pid}/maps")), MAPPINGS, b'\n')?;
+        if list.is_cut {
+            let reason = "it has too many mappings: a list of them takes more than 32 MiB";
+            return Err(io::Error::other(reason));
+        }
+        Ok(Memory::read(&list.bytes, auxiliary))
     }
 
     fn read(list: &[u8], auxiliary: Auxiliary) -> Memory {
@@ -90,11 +97,16 @@ impl Memory {
         for mapped in mappings(list) {
             let (start, end) = (mapped.start, mapped.end);
             memory.taken.push((start, end));
+            let identity = FileIdentity {
+                device: mapped.device,
+                inode: mapped.inode,
+            };
             if mapped.path == CallCounts::MAPPING.as_bytes() {
                 memory.shared.push(SharedMapping {
                     start,
+                    end,
                     offset: mapped.offset,
-                    inode: mapped.inode,
+                    identity,
                 });
                 continue;
             }
@@ -102,10 +114,6 @@ impl Memory {
                 continue;
             }
             let path = PathBuf::from(OsStr::from_bytes(mapped.path));
-            let identity = FileIdentity {
-                device: mapped.device,
-                inode: mapped.inode,
-            };
             let mut images = memory.images.iter();
             let known = images.position(|image| image.identity == identity && image.path == path);
             let place = known.unwrap_or(memory.images.len());

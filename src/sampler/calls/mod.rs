@@ -41,6 +41,7 @@ mod page;
 mod past_stubs;
 mod place;
 mod refusals;
+mod shared_memory;
 mod threads;
 mod traced;
 mod without_locks;
@@ -167,6 +168,19 @@ pub struct Change {
 }
 
 impl Change {
+    /// Where an instruction would lead that has these bytes, if it is of the form of the new one, whose
+    /// distance is in its last four bytes or has one byte behind it.
+    pub(super) fn leads_to(&self, bytes: &[u8; 8]) -> [Option<u64>; 2] {
+        [4, 5].map(|back| {
+            let field = usize::from(self.length).checked_sub(back)?;
+            let is_same = bytes.get(..field)? == self.new.get(..field)?;
+            let distance = bytes.get(field..)?.first_chunk::<4>()?;
+            let behind = self.at.wrapping_add(field as u64 + 4);
+            let to = behind.wrapping_add_signed(i64::from(i32::from_le_bytes(*distance)));
+            is_same.then_some(to)
+        })
+    }
+
     /// What takes it back.
     pub(super) fn undone(&self) -> Change {
         Change {

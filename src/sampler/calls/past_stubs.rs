@@ -99,11 +99,11 @@ impl Counting {
         // The first thread may have ended, and shows nothing then.
         let thread = living(*pid);
         let memory = Auxiliary::of(thread).and_then(|auxiliary| Memory::of(thread, auxiliary));
-        let (Ok(memory), Ok(inode)) = (memory, self.inode()) else {
+        let (Ok(memory), Ok(identity)) = (memory, self.identity()) else {
             // It has ended.
             return Some(());
         };
-        let restores = self.areas.restores(&memory, inode, sites, planner);
+        let restores = self.areas.restores(&memory, identity, sites, planner);
         if restores.is_empty() {
             return Some(());
         }

@@ -6,6 +6,7 @@ use std::io;
 use super::address_space::places;
 use super::install::Stopped;
 use super::loaded::Memory;
+use super::{Change, shared_memory};
 use crate::sampler::error::Error;
 
 /// How many places are tried for the stubs of one file.
@@ -62,6 +63,45 @@ impl Place<'_> {
         self.map(at + code, data, read | write, offset + code)?;
         self.memory.take(at, at + code + data);
         Ok(true)
+    }
+
+    /// Checks that the shared memory is mapped at these addresses, each with its offset. Another process may
+    /// share the descriptors of this one, and may have put another file under the number.
+    pub(super) fn check(&self, places: &[(u64, u64)]) -> io::Result<()> {
+        let identity = shared_memory::identity(self.shared)?;
+        let mapped = self.stopped.loaded()?.shared;
+        let is_ours = |&(start, offset): &(u64, u64)| {
+            let mut mapped = mapped.iter();
+            mapped.any(|it| (it.start, it.offset, it.identity) == (start, offset, identity))
+        };
+        if !places.iter().all(is_ours) {
+            let reason = "a process that shares its descriptors has put another file in the place of the stubs";
+            return Err(io::Error::other(reason));
+        }
+        Ok(())
+    }
+
+    /// Checks that none of these calls leads to the stub of another recorder. Its memory stays mapped when it
+    /// has put them back.
+    pub(super) fn check_uncounted(&self, changes: &[Change]) -> io::Result<()> {
+        let identity = shared_memory::identity(self.shared)?;
+        let mapped = self.memory.shared.iter();
+        let others: Vec<_> = mapped.filter(|it| it.identity != identity).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let is_counted = |change: &&Change| {
+            let mut bytes = [0; 8];
+            let read = self.stopped.read(change.at, &mut bytes);
+            let leads = |to| others.iter().any(|it| (it.start..it.end).contains(&to));
+            read.is_ok() && change.leads_to(&bytes).into_iter().flatten().any(leads)
+        };
+        if changes.iter().any(|change| is_counted(&change)) {
+            let reason = "its calls lead to the stubs of another recorder, which counts them, was killed, or \
+                ended before the command that it had started";
+            return Err(io::Error::other(reason));
+        }
+        Ok(())
     }
 
     pub(super) fn map(

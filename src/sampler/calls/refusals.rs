@@ -6,25 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::perfdata::CallCounts;
 use crate::sampler::error::Error;
 use crate::sampler::status::field;
 use crate::sampler::targets::command::Command;
-use crate::sampler::targets::mapped::mappings;
 use crate::sampler::targets::tracee;
 
 const SET_ID: u32 = 0o6000;
-
-/// Why the calls of a process that runs cannot be counted, if so.
-pub(super) fn refuse_running(pid: i32) -> Result<(), String> {
-    refuse_changing(pid)?;
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    if is_mapped(&maps, CallCounts::MAPPING.as_bytes()) {
-        let reason = "they are being counted already, or were by a recorder that was killed";
-        return Err(reason.into());
-    }
-    Ok(())
-}
 
 /// Why memory cannot be mapped into a process, if so.
 pub(super) fn refuse_changing(pid: i32) -> Result<(), String> {
@@ -47,10 +34,35 @@ pub(super) fn refuse_changing(pid: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a line of `/proc/PID/maps` has this path.
-fn is_mapped(maps: &[u8], path: &[u8]) -> bool {
-    let mut mapped = mappings(maps);
-    mapped.any(|mapped| mapped.path == path)
+/// With which rights a process runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Credentials {
+    users: String,
+    groups: String,
+    capabilities: u64,
+}
+
+impl Credentials {
+    pub(super) fn of(pid: i32) -> Credentials {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let text = |name| field(&status, name).unwrap_or_default().to_owned();
+        Credentials {
+            users: text("Uid"),
+            groups: text("Gid"),
+            // What is not known may be all.
+            capabilities: u64::from_str_radix(&text("CapEff"), 16).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Why a process must not be changed that has these rights now, if so: whoever had the former ones can
+    /// write the memory of the stubs.
+    pub(super) fn refuse_more(&self, now: &Credentials) -> Result<(), String> {
+        let has_more = now.capabilities & !self.capabilities != 0;
+        if has_more || (&now.users, &now.groups) != (&self.users, &self.groups) {
+            return Err("it has gained privileges, and would share code with others".into());
+        }
+        Ok(())
+    }
 }
 
 /// Under a tracer without privileges, a program does not gain any by being run.

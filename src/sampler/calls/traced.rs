@@ -3,7 +3,11 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use rustc_hash::FxHashSet;
+
 use super::threads::{APART, PATIENCE, stopped};
+use crate::sampler::kernel;
+use crate::sampler::output::tally::Began;
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
 /// The threads of a program that is traced.
@@ -22,6 +26,54 @@ pub(super) struct Thread {
     pub(super) tracee: Tracee,
     /// How far its counters are from those that the stubs state.
     pub(super) distance: u64,
+}
+
+/// The most threads and processes of which note is taken. Before, so many are traced no more.
+const NOTED: usize = 1 << 16;
+
+/// A program that counts without locks, or has done so at its beginning: all threads and processes that it
+/// made then are to be traced. The kernel reports those to its tracer that may be traced, and all to who
+/// samples it.
+#[derive(Debug)]
+pub(super) struct Unlocked {
+    pub(super) pid: i32,
+    /// Those of which the tracer was told.
+    pub(super) told: FxHashSet<i32>,
+    /// Those that began.
+    began: Vec<i32>,
+    /// When it began to use locks, in nanoseconds.
+    until: Option<u64>,
+}
+
+impl Unlocked {
+    /// From now on.
+    pub(super) fn begin(pid: i32) -> Unlocked {
+        Unlocked {
+            pid,
+            told: FxHashSet::default(),
+            began: Vec::new(),
+            until: None,
+        }
+    }
+
+    /// Until now. All traced threads stand still.
+    pub(super) fn end(&mut self) {
+        self.until.get_or_insert_with(kernel::now);
+    }
+
+    pub(super) fn note_began(&mut self, began: &[Began]) {
+        let is_meant = |began: &&Began| {
+            began.parent == self.pid && self.until.is_none_or(|until| began.time <= until)
+        };
+        let room = NOTED.saturating_sub(self.began.len());
+        let meant = began.iter().filter(is_meant).map(|began| began.tid);
+        self.began.extend(meant.take(room));
+    }
+
+    /// Whether there were some of which the tracer was not told.
+    pub(super) fn has_untraced(&self) -> bool {
+        self.began.iter().any(|tid| !self.told.contains(tid))
+    }
 }
 
 /// Threads that were stopped; those without a stop wait in the kernel, and stop before they execute another
@@ -74,4 +126,25 @@ pub(super) fn stops(made: &Tracee) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_began_without_being_traced_is_found() {
+        let began = |parent, tid, time| Began { parent, tid, time };
+        let mut unlocked = Unlocked::begin(7);
+        unlocked.note_began(&[began(7, 8, 10), began(3, 4, 10)]);
+        assert!(unlocked.has_untraced());
+        unlocked.told.insert(8);
+        assert!(!unlocked.has_untraced());
+        // From here on counters are locked.
+        unlocked.end();
+        unlocked.note_began(&[began(7, 9, u64::MAX)]);
+        assert!(!unlocked.has_untraced());
+        unlocked.note_began(&[began(7, 9, 11)]);
+        assert!(unlocked.has_untraced());
+    }
 }

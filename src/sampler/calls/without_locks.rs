@@ -12,8 +12,9 @@
 //!
 //! One instruction is never interrupted in the middle, so a thread that has a counter for itself needs no
 //! lock. While the program is traced, the kernel stops it before another thread runs: it tells the
-//! tracer of `clone`, `fork` and `vfork`, whoever makes the system call (but not of `CLONE_UNTRACED`,
-//! which is for the kernel's own threads), and the new thread stands still as well. Programs for Linux
+//! tracer of `clone`, `fork` and `vfork`, whoever makes the system call, and the new thread stands still
+//! as well. It does not with `CLONE_UNTRACED`, which is for the kernel's own threads; the records of the
+//! sampled process show such threads at the end, and what was counted is then a lower bound. Programs for Linux
 //! have no use for the segment `gs` themselves, except for emulators; where it has one, stubs lock.
 //!
 //! Each signal would stop a traced program, so the first one ends the tracing. A program that is
@@ -30,7 +31,7 @@ use super::install::{Stopped, change, open_memory};
 use super::place::Place;
 use super::refusals::{own_user, refuse_gains};
 use super::threads::{PATIENCE, is_thread, signal, stopped};
-use super::traced::{Standing, Thread, Traced, set_segment, stops};
+use super::traced::{Standing, Thread, Traced, Unlocked, set_segment, stops};
 use super::{Adding, CallPlanner, Change};
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
@@ -53,6 +54,7 @@ impl Counting {
         };
         match stayed {
             Ok(tracee) => {
+                self.unlocked = Some(Unlocked::begin(tracee.pid()));
                 self.traced = Some(Traced {
                     pid: tracee.pid(),
                     threads: vec![Thread {
@@ -118,6 +120,7 @@ impl Counting {
         planner: &mut dyn CallPlanner,
     ) -> Result<(), Standing> {
         traced.made += 1;
+        self.note_made(&maker.tracee);
         // A thread has the segment of its maker.
         let segment = maker
             .tracee
@@ -195,6 +198,7 @@ impl Counting {
     pub(super) fn leave_traced(&mut self) {
         if let Some(mut traced) = self.traced.take() {
             let standing = traced.halt(PATIENCE);
+            self.end_unlocked();
             self.let_go(standing);
         }
     }
@@ -252,9 +256,23 @@ impl Counting {
     /// All threads add to the same counters from now on. Some stand still already.
     fn share(&mut self, mut traced: Traced, mut standing: Standing, planner: &mut dyn CallPlanner) {
         standing.extend(traced.halt(PATIENCE));
+        self.end_unlocked();
         self.share_counters(planner);
         self.bell.hear_execs(self.follows);
         self.let_go(standing);
+    }
+
+    /// Takes note of the thread or process that a thread has just made.
+    fn note_made(&mut self, maker: &Tracee) {
+        if let (Some(unlocked), Ok(made)) = (&mut self.unlocked, maker.made()) {
+            unlocked.told.insert(made.pid());
+        }
+    }
+
+    fn end_unlocked(&mut self) {
+        if let Some(unlocked) = &mut self.unlocked {
+            unlocked.end();
+        }
     }
 
     fn let_go(&mut self, standing: Standing) {
@@ -269,6 +287,7 @@ impl Counting {
                     continue;
                 }
                 Some(Stop::Made) => {
+                    self.note_made(&tracee);
                     if let Ok(made) = tracee.made() {
                         self.left.release_soon(made);
                     }

@@ -235,6 +235,7 @@ fn fixed_features(about: &About<'_>) -> FeatureSections {
 impl<W: Write + Seek> Sink for Log<W> {
     fn begin(&mut self, open: &Open) -> io::Result<()> {
         self.open(&open.images, &open.existing.records)?;
+        self.tally.began = open.counting.as_ref().map(|_| Vec::new());
         self.existing = self.data_size();
         self.reserve(&About::session(&open.session, &open.images));
         self.writer.sync()
@@ -260,6 +261,10 @@ impl<W: Write + Seek> Sink for Log<W> {
         };
         self.passes += 1;
         self.drained += bytes;
+        if let (Some(counting), Some(began)) = (&mut open.counting, &mut self.tally.began) {
+            counting.note_began(began);
+            began.clear();
+        }
         // Should the recorder be killed, threads that are off have been until now at least.
         let mark = time_record(begin);
         let is_told =

@@ -22,6 +22,8 @@ pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) throttled: u64,
     /// How often a process became another program.
     pub(in crate::sampler) execs: u64,
+    /// The threads and processes that began since they were taken, while somebody takes them.
+    pub(in crate::sampler) began: Option<Vec<Began>>,
     /// What the samples of each event add up to.
     pub(in crate::sampler) sums: Sums,
     /// Nanoseconds of the first and the last sample.
@@ -32,6 +34,17 @@ pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) elsewhere: Elsewhere,
     /// Where the fields of the records are.
     pub(in crate::sampler) layouts: Layouts,
+}
+
+/// A thread or process that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sampler) struct Began {
+    /// The process that has made it, which is its own if it is a thread.
+    pub(in crate::sampler) parent: i32,
+    /// Its number.
+    pub(in crate::sampler) tid: i32,
+    /// When, in nanoseconds.
+    pub(in crate::sampler) time: u64,
 }
 
 impl Tally {
@@ -67,6 +80,16 @@ impl Tally {
                 Some(Body::Throttle { on: true }) => self.throttled += 1,
                 Some(Body::Mapping(mapping)) if mapping.executable => self.image(&mapping),
                 Some(Body::Name { exec: true, .. }) => self.execs += 1,
+                Some(Body::Fork(task)) => {
+                    let time = record.time(self.layouts.shared());
+                    if let (Some(began), Some(time)) = (&mut self.began, time) {
+                        began.push(Began {
+                            parent: task.parent_pid,
+                            tid: task.tid,
+                            time,
+                        });
+                    }
+                }
                 _ => {}
             }
         }

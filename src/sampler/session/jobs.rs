@@ -4,14 +4,15 @@
 //! recorder, as the arguments cannot be read once the program has ended.
 
 use std::convert::Infallible;
-use std::fs;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
 
 use super::{ProcessorRing, to_poll};
+use crate::files::read_list;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::{ATTR_SIZE, WriterEvent};
 use crate::perfdata::{Body, Job};
@@ -26,6 +27,9 @@ use crate::sampler::targets::target::Target;
 const TASKS_MAX: usize = 16;
 /// The most jobs that are kept.
 const JOBS_MAX: usize = 1 << 18;
+/// The most bytes of a process's arguments that are read. What compilers and linkers are named by stands
+/// near the beginning, and one argument has at most 128 KiB. A process may state that they have gigabytes.
+const ARGUMENTS: usize = 256 << 10;
 /// How often arguments are looked for that the kernel has not put in place, and how long apart. It reports
 /// the exec a few microseconds before.
 const LOOKS: u32 = 20;
@@ -137,13 +141,14 @@ impl Jobs {
             return;
         }
         let path = format!("/proc/{pid}/cmdline");
-        let mut arguments = fs::read(&path);
+        let read = || read_list(Path::new(&path), ARGUMENTS, 0).map(|list| list.bytes);
+        let mut arguments = read();
         for _ in 0..LOOKS {
             if arguments.as_ref().is_ok_and(|it| !it.is_empty()) || time == 0 {
                 break;
             }
             thread::sleep(APART);
-            arguments = fs::read(&path);
+            arguments = read();
         }
         let name = arguments.ok().and_then(|arguments| job_name(&arguments));
         self.found.extend(name.map(|name| Job { time, pid, name }));

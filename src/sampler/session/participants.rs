@@ -157,6 +157,11 @@ impl<'a> Participants<'a> {
                     rights: Rights::look(),
                 });
             }
+            if existing.cut > 0 {
+                notes(Note::CutMappings {
+                    processes: existing.cut,
+                });
+            }
             session.skip_samples();
             user_share = UserShare::begin(&target);
             self.start()?;
@@ -273,12 +278,12 @@ impl<'a> Participants<'a> {
         open.ended = kernel::now();
         if let Some(counting) = &mut open.counting {
             counting.end();
-            if let Some(planner) = &mut self.planner {
-                counting.conclude(*planner);
-            }
         }
         // The buffers still hold what was sampled since the last pass.
         sink.pass(open)?;
+        if let (Some(counting), Some(planner)) = (&mut open.counting, &mut self.planner) {
+            counting.conclude(*planner);
+        }
         sink.finish(open)?;
         Ok(end)
     }

@@ -14,7 +14,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
@@ -23,7 +22,16 @@ use super::elf_notes;
 use super::mapped::{Mapped, mappings};
 use super::target::Group;
 use crate::base::BuildId;
+use crate::files::{ListOfProcess, Root, read_list};
 use crate::perfdata::writer::{UserMapping, blocked_record, comm_record, thread_record};
+
+/// The longest list of mappings that is read of a process at first, so that those of all others are
+/// read before those that are longer, and the longest at all. The kernel allows 65 530 mappings (of about
+/// 100 bytes, but the path of each may have 4096) unless it is told otherwise.
+const LIST: (usize, usize) = (1 << 20, 32 << 20);
+/// How much is read of all lists, and how long all records are, in bytes.
+const LISTS: usize = 512 << 20;
+const RECORDS: usize = 128 << 20;
 
 /// A device and an inode of it.
 type File = ((u32, u32), u64);
@@ -35,6 +43,10 @@ pub(in crate::sampler) struct Existing {
     pub(in crate::sampler) records: Vec<u8>,
     /// The number of processes whose mappings could not be read.
     pub(in crate::sampler) hidden: usize,
+    /// The number of processes that have too many mappings.
+    pub(in crate::sampler) cut: usize,
+    /// How much was read of the lists of mappings.
+    read: usize,
     /// Whether mappings without code get records as well.
     data: bool,
     /// Whether blocked threads get a switch record.
@@ -51,8 +63,19 @@ impl Existing {
             blocked,
             ..Existing::default()
         };
+        let mut long = Vec::new();
         for group in groups {
             existing.process(group);
+            match existing.list(group.pid, LIST.0) {
+                Some(list) if list.is_cut => long.push(group.pid),
+                Some(list) => existing.mappings(group.pid, &list),
+                None => {}
+            }
+        }
+        for pid in long {
+            if let Some(list) = existing.list(pid, LIST.1) {
+                existing.mappings(pid, &list);
+            }
         }
         existing
     }
@@ -65,15 +88,35 @@ impl Existing {
             self.records.extend(thread_record(pid, tid));
             self.name(pid, tid);
         }
-        match fs::read(format!("/proc/{pid}/maps")) {
-            Ok(maps) => {
-                for mapping in mappings(&maps) {
-                    self.mapping(pid, &mapping);
-                }
+    }
+
+    /// The list of what is mapped in a process, as far as there is room for it.
+    fn list(&mut self, pid: i32, most: usize) -> Option<ListOfProcess> {
+        let most = most.min(LISTS.saturating_sub(self.read));
+        match read_list(Path::new(&format!("/proc/{pid}/maps")), most, b'\n') {
+            Ok(list) => {
+                self.read += list.bytes.len();
+                Some(list)
             }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.hidden += 1,
-            Err(_) => {}
+            Err(error) => {
+                let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+                self.hidden += usize::from(is_denied);
+                None
+            }
         }
+    }
+
+    /// Adds the records of what is mapped in a process.
+    fn mappings(&mut self, pid: i32, list: &ListOfProcess) {
+        let mut has_room = true;
+        for mapping in mappings(&list.bytes) {
+            has_room = self.records.len() < RECORDS;
+            if !has_room {
+                break;
+            }
+            self.mapping(pid, &mapping);
+        }
+        self.cut += usize::from(list.is_cut || !has_room);
     }
 
     fn name(&mut self, pid: i32, tid: i32) {
@@ -120,9 +163,7 @@ impl Existing {
         if let Some(known) = self.build_ids.get(&file) {
             return known.clone();
         }
-        let build_id = places(pid, mapping)
-            .iter()
-            .find_map(|place| elf_notes::build_id_of(place));
+        let build_id = mapped_build_id(pid, mapping);
         self.build_ids.insert(file, build_id.clone());
         build_id
     }
@@ -139,26 +180,24 @@ fn is_blocked(pid: i32, tid: i32) -> bool {
     matches!(state, Some(b'S' | b'D' | b'T' | b't'))
 }
 
-/// Where the very file that is mapped may be opened.
-fn places(pid: i32, mapping: &Mapped<'_>) -> Vec<PathBuf> {
+/// The build ID of the very file that is mapped. Its path may lead to another by now.
+fn mapped_build_id(pid: i32, mapping: &Mapped<'_>) -> Option<BuildId> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let range = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
     let path = Path::new(OsStr::from_bytes(mapping.path));
-    let path = path.strip_prefix("/").unwrap_or(path);
-    let same = |place: &PathBuf| {
-        let found = fs::metadata(place);
-        found.is_ok_and(|found| found.ino() == mapping.inode)
-    };
-    let mut places = vec![process.join(range)];
-    let others = [process.join("exe"), process.join("root").join(path)];
-    places.extend(others.into_iter().filter(same));
-    places
+    let inode = mapping.inode;
+    elf_notes::build_id_of_link(&process.join(range), None)
+        .or_else(|| elf_notes::build_id_of_link(&process.join("exe"), Some(inode)))
+        .or_else(|| elf_notes::build_id_of_inode(&Root::at(&process.join("root")), path, inode))
 }
 
 /// The path as the kernel's records have it.
 fn name(path: &[u8]) -> Vec<u8> {
     if path.is_empty() || path.starts_with(b"[anon") {
         return b"//anon".to_vec();
+    }
+    if !path.contains(&b'\\') {
+        return path.to_vec();
     }
     let mut name = Vec::with_capacity(path.len());
     let mut rest = path;

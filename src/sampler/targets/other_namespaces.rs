@@ -20,13 +20,17 @@ use rustc_hash::FxHashSet;
 
 use super::elf_notes;
 use crate::base::BuildId;
-use crate::files::Root;
+use crate::files::{Root, read_list};
 use crate::perfdata::writer::BuildIdEntry;
 
 /// The most roots of processes that are remembered for those that end before they are looked at.
 const ROOTS: usize = 64;
 /// The most files that are looked at.
 const FILES: usize = 10_000;
+/// How much is read of a list of mounts, and of all of them, in bytes.
+const MOUNTS: (usize, usize) = (4 << 20, 256 << 20);
+/// The most places in which a file is looked for.
+const CANDIDATES: usize = 64;
 
 /// The files that were mapped below other roots than our own.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +39,8 @@ pub(in crate::sampler) struct Elsewhere {
     settled: FxHashSet<(Vec<u8>, Option<BuildId>)>,
     /// Directories at which the paths of other processes began.
     roots: Vec<PathBuf>,
+    /// How much was read of lists of mounts.
+    read: usize,
     /// Where the files are on this machine, with their builds.
     pub(in crate::sampler) found: Vec<BuildIdEntry>,
 }
@@ -75,9 +81,9 @@ impl Elsewhere {
                     candidates.push(Root::at(root).full(path));
                 }
                 if other_mounts {
-                    let read = |file: &Path| fs::read(file.join("mountinfo")).unwrap_or_default();
-                    let (theirs, ours) = (read(&process), read(Path::new("/proc/self")));
-                    candidates.extend(outside(path, &theirs, &ours));
+                    let theirs = self.mounts_of(&process);
+                    let ours = self.mounts_of(Path::new("/proc/self"));
+                    candidates.extend(outside(path, &theirs, &ours).take(CANDIDATES));
                 }
             }
             // It has ended: another one of its kind may have been seen before.
@@ -97,6 +103,16 @@ impl Elsewhere {
     }
 }
 
+impl Elsewhere {
+    /// The mounts that a process sees, as far as there is room for them.
+    fn mounts_of(&mut self, process: &Path) -> Vec<u8> {
+        let most = MOUNTS.0.min(MOUNTS.1.saturating_sub(self.read));
+        let list = read_list(&process.join("mountinfo"), most, b'\n').unwrap_or_default();
+        self.read += list.bytes.len();
+        list.bytes
+    }
+}
+
 /// A line of mountinfo.
 struct Mount {
     device: Vec<u8>,
@@ -108,23 +124,23 @@ struct Mount {
 }
 
 /// Where a path of another process may be for us, by the mounts that it and we see.
-fn outside(path: &Path, theirs: &[u8], ours: &[u8]) -> Vec<PathBuf> {
+fn outside(path: &Path, theirs: &[u8], ours: &[u8]) -> impl Iterator<Item = PathBuf> {
     let longest = mounts(theirs)
         .filter(|mount| path.starts_with(&mount.point))
         // The later of two at one place covers the earlier.
         .max_by_key(|mount| mount.point.as_os_str().len());
-    let Some(mount) = longest else {
-        return Vec::new();
-    };
-    let Ok(rest) = path.strip_prefix(&mount.point) else {
-        return Vec::new();
-    };
-    let layers = mount.layers.iter().map(|layer| layer.join(rest));
-    let inside = mount.root.join(rest);
-    let shown = mounts(ours)
-        .filter(|our| our.device == mount.device)
-        .filter_map(|our| Some(our.point.join(inside.strip_prefix(&our.root).ok()?)));
-    layers.chain(shown).collect()
+    let rest = longest.and_then(|mount| {
+        let rest = path.strip_prefix(&mount.point).ok()?.to_owned();
+        Some((mount, rest))
+    });
+    rest.into_iter().flat_map(|(mount, rest)| {
+        let layers = mount.layers.iter().map(|layer| layer.join(&rest));
+        let inside = mount.root.join(&rest);
+        let shown = mounts(ours)
+            .filter(|our| our.device == mount.device)
+            .filter_map(|our| Some(our.point.join(inside.strip_prefix(&our.root).ok()?)));
+        layers.chain(shown).collect::<Vec<_>>()
+    })
 }
 
 fn mounts(list: &[u8]) -> impl Iterator<Item = Mount> + '_ {
@@ -181,14 +197,14 @@ mod tests {
             bad\n";
         let ours =
             b"20 1 98:0 / /disk rw - ext4 /dev/sda rw\n21 1 98:1 / / rw - ext4 /dev/sdb rw\n";
-        let found = |path: &str| outside(Path::new(path), theirs, ours);
+        let found = |path: &str| outside(Path::new(path), theirs, ours).collect::<Vec<_>>();
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         assert_eq!(found("/app/bin/x"), paths(&["/disk/data/app/bin/x"]));
         assert_eq!(
             found("/bin/x"),
             paths(&["/l/1/bin/x", "/l/2/bin/x", "/u 1/bin/x"])
         );
-        assert_eq!(outside(Path::new("/x"), b"", ours), paths(&[]));
+        assert_eq!(outside(Path::new("/x"), b"", ours).next(), None);
     }
 
     #[test]

@@ -9,8 +9,12 @@ use std::path::PathBuf;
 
 use super::mapped::{Mapped, mappings};
 use crate::base::utf8;
+use crate::files::{LastLink, Root, read_list};
 use crate::sampler::capabilities::{Trial, try_process};
 use crate::sampler::status::field;
+
+/// The most bytes that are read of a list of mappings.
+pub(in crate::sampler) const MAPPINGS: usize = 32 << 20;
 
 /// A file with code that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +67,14 @@ impl Process {
             _ => false,
         };
         let root = other_mounts.then(|| directory.join("root"));
-        let maps = fs::read(directory.join("maps"));
-        let (files, generated) = mapped(maps.as_deref().unwrap_or_default());
+        let maps = read_list(&directory.join("maps"), MAPPINGS, b'\n');
+        let (files, generated) = mapped(maps.as_ref().map_or(&[], |maps| &maps.bytes));
         // The number that the process itself knows, in the innermost of its namespaces.
         let inner = field(&status, "NSpid").and_then(|numbers| numbers.split_whitespace().last());
         let map = format!("tmp/perf-{}.map", inner.unwrap_or(&pid.to_string()));
+        let seen = root.as_deref().map(Root::at).unwrap_or_default();
+        let there = seen.open(map.as_ref(), LastLink::Refuse).is_ok();
         let map = root.clone().unwrap_or("/".into()).join(map);
-        let there = map.is_file();
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
         Ok(Process {
             pid,

@@ -1,14 +1,9 @@
 //! A thread that is traced: a child until its calls are counted, and as long as it has one thread, or for a
 //! moment a thread of a process that runs.
-#![expect(
-    unsafe_code,
-    reason = "ptrace, waitpid and memfd_create have no safe interface"
-)]
+#![expect(unsafe_code, reason = "ptrace and waitpid have no safe interface")]
 
 use std::ffi::CStr;
-use std::fs::File;
 use std::io;
-use std::os::fd::FromRawFd;
 use std::ptr;
 
 use crate::sampler::kernel::check;
@@ -381,14 +376,6 @@ fn request(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::
         return Err(io::Error::last_os_error());
     }
     Ok(())
-}
-
-/// Makes memory that processes can share. The descriptor stays open in what this process starts.
-pub(in crate::sampler) fn shared_memory(name: &CStr) -> io::Result<File> {
-    // SAFETY: the name is a string that ends with zero.
-    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), 0) })?;
-    // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
-    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 /// Whether the file at this path gives who runs it capabilities.

@@ -582,6 +582,62 @@ fn what_an_input_names_is_opened_by_one_room() {
     );
 }
 
+/// Where `file:line` stands that reads something of a process whole whose length the process decides, or opens
+/// its descriptors or files by a name.
+fn read_whole_of_processes(tree: &Tree) -> Vec<String> {
+    let short = [
+        "auxv",
+        "stat\"",
+        "status\"",
+        "comm\"",
+        "children\"",
+        "/task",
+        "/mem\"",
+    ];
+    let ways = [
+        "fs::read(",
+        "read_to_string(",
+        "File::open",
+        ".open(",
+        "canonicalize(",
+    ];
+    let mut told = Vec::new();
+    for (file, text) in tree.sources() {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            let is_process = ["/proc/{pid}", "/proc/{tid}", "/proc/{thread}"]
+                .iter()
+                .any(|process| line.contains(process));
+            let is_opened = ways.iter().any(|way| line.contains(way));
+            // The program, by the name that the kernel has for it.
+            let is_program = line.contains("canonicalize(format!(\"/proc/{thread}/exe\"))");
+            let is_short = short.iter().any(|name| line.contains(name)) || is_program;
+            if is_process && is_opened && !is_short {
+                told.push(format!(
+                    "{file}:{}: use `files::read_list` or `open_link`",
+                    number + 1
+                ));
+            }
+        }
+    }
+    told
+}
+
+#[test]
+fn what_a_process_shows_of_itself_is_read_up_to_a_length() {
+    let mut tree = Tree::of_this_crate();
+    assert_eq!(read_whole_of_processes(&tree), Vec::<String>::new());
+    tree.append(
+        "src/sampler/mod.rs",
+        "fn f(pid: i32) { let _ = std::fs::read(format!(\"/proc/{pid}/maps\")); }\n",
+    );
+    let told = read_whole_of_processes(&tree);
+    assert!(
+        matches!(&told[..], [one] if one.starts_with("src/sampler/mod.rs:")),
+        "{told:?}"
+    );
+}
+
 #[test]
 fn a_map_without_its_tables_is_reported() {
     assert_eq!(
