@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
@@ -53,6 +53,8 @@ pub(in crate::sampler) struct Counting {
     pub(super) followed: u64,
     /// Where programs report what they load and execute.
     pub(super) agents: Vec<CountedAgent>,
+    /// Who has the lock of the bell without a report, and since when.
+    pub(super) held: Option<(i32, Instant)>,
     /// Keeps the slowdown below a limit, if there is one.
     pub(super) limit: Option<Limit>,
     /// The sites that were given up to keep it.
@@ -113,6 +115,7 @@ impl Counting {
             follows: false,
             followed: 0,
             agents: Vec::new(),
+            held: None,
             limit: None,
             given_up: GivenUp::default(),
             traced: None,
@@ -183,19 +186,20 @@ impl Counting {
         let Some(tracee) = child.start_traced(command, tracee)? else {
             return Ok(());
         };
-        let mut stopped =
-            match reach(tracee, planner).map_err(Error::counting("stop the program"))? {
-                Arrival::At(stopped) => stopped,
-                Arrival::Ended(status) => {
-                    child.has_ended(status);
-                    return Ok(());
-                }
-            };
+        let mut stopped = match reach(tracee, planner, None, &mut self.left)
+            .map_err(Error::counting("stop the program"))?
+        {
+            Arrival::At(stopped) => stopped,
+            Arrival::Ended(status) => {
+                child.has_ended(status);
+                return Ok(());
+            }
+        };
         self.areas.count_alone();
         self.install_program(&mut stopped, planner, self.descriptor)?;
         self.watch(stopped.pid(), planner)?;
         self.go_on(stopped, planner);
-        self.left.settle(Some(child));
+        self.settle(Some(child));
         Ok(())
     }
 
@@ -304,6 +308,7 @@ impl Counting {
             let mut bytes = [0; 16];
             place.stopped.read(at, &mut bytes).map(|()| bytes)
         };
+        let begin = on_loads;
         let on_loads = match on_loads {
             Some(at) => agent::on_loads(at, &first(at).map_err(&changing)?, code),
             None => None,
@@ -316,12 +321,14 @@ impl Counting {
             let reason = format!("the dynamic linker {} is not known", loader.path.display());
             planner.refused(Path::new(LATER), &reason);
         }
-        if let Some(change) = &on_loads {
-            // It stands there at the start, and there is nothing to report.
+        let stands = stopped.program_counter();
+        if let (Some(change), Some(begin)) = (&on_loads, begin)
+            && (begin..=change.at).contains(&stands)
+        {
+            // It stands in the function, which does nothing, and there is nothing to report.
             stopped
-                .step_over(change.at.wrapping_sub(4))
+                .go_on_at(code + agent::returns())
                 .map_err(&changing)?;
-            stopped.step_over(change.at).map_err(&changing)?;
         }
         let mut changes: Vec<Change> = on_loads.into_iter().chain(on_execs).collect();
         changes.sort_unstable_by_key(|change| change.at);
@@ -388,7 +395,8 @@ impl Counting {
     /// Looks after processes that were stopped and have not gone on yet; also when nothing more is
     /// recorded.
     pub(in crate::sampler) fn settle(&mut self, child: Option<&mut Child>) {
-        self.left.settle(child);
+        let traced = self.traced.as_ref().map(Traced::numbers);
+        self.left.settle(child, &traced.unwrap_or_default());
     }
 
     /// Takes from the planner what is recorded of the files that count.
@@ -454,11 +462,17 @@ impl Attached {
 }
 
 /// Lets a program run until all that it is linked with is loaded.
-pub(super) fn reach(tracee: Tracee, planner: &mut dyn CallPlanner) -> io::Result<Arrival> {
-    Stopped::reach(tracee, &mut |path: PathBuf, base: u64| {
+pub(super) fn reach(
+    tracee: Tracee,
+    planner: &mut dyn CallPlanner,
+    patience: Option<Duration>,
+    left: &mut Left,
+) -> io::Result<Arrival> {
+    let mut stops = |path: PathBuf, base: u64| {
         let stop = planner.loader_stop(&path)?;
         Some((base.wrapping_add(stop.at), stop.stops))
-    })
+    };
+    Stopped::reach(tracee, &mut stops, patience, left)
 }
 
 fn not_traced(error: &io::Error) -> Error {

@@ -30,7 +30,7 @@ use super::install::{Stopped, change, open_memory};
 use super::place::Place;
 use super::refusals::{own_user, refuse_gains};
 use super::threads::{PATIENCE, is_thread, signal, stopped};
-use super::traced::{Standing, Thread, Traced, set_segment, stops};
+use super::traced::{Standing, Thread, Traced, first_stop, set_segment};
 use super::{Adding, CallPlanner, Change};
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
@@ -123,15 +123,20 @@ impl Counting {
             .tracee
             .registers()
             .map(|registers| registers.segment());
-        let made = maker.tracee.made().ok().filter(|made| {
-            traced.made <= MOST
-                && is_thread(traced.pid, made.pid())
-                && segment.is_ok_and(|segment| segment == maker.distance)
-                && stops(made)
-        });
-        let Some(made) = made else {
-            return Err(vec![(maker, Some(Stop::Made))]);
+        let Ok(made) = maker.tracee.made() else {
+            // It was killed.
+            return Err(vec![(maker, Some(Stop::Asked))]);
         };
+        let distance = maker.distance;
+        let has_own = !segment.is_ok_and(|segment| segment == distance);
+        let stop = { traced.made <= MOST && is_thread(traced.pid, made.pid()) && !has_own }
+            .then(|| first_stop(&made))
+            .flatten();
+        if stop != Some(Stop::Asked) {
+            let tracee = made;
+            let made = Thread { tracee, distance };
+            return Err(vec![(maker, Some(Stop::Asked)), (made, stop)]);
+        }
         let made = match Stopped::of_made(traced.pid, made) {
             Ok(mut stopped) => {
                 if traced.free.is_empty() {
@@ -140,7 +145,7 @@ impl Counting {
                 }
                 stopped.into_thread()
             }
-            Err((made, _)) => Some(made),
+            Err((made, _)) => Some((made, 0)),
         };
         // If it is the first, nobody executes stubs now.
         let distance = traced.free.pop().filter(|_| {
@@ -149,12 +154,17 @@ impl Counting {
         });
         let set = |made: &Tracee| distance.is_some_and(|it| set_segment(made, it).is_ok());
         let (tracee, distance) = match (made, distance) {
-            (Some(tracee), Some(distance)) if set(&tracee) => (tracee, distance),
-            // It was killed, or has the segment of its maker.
+            (Some((tracee, 0)), Some(distance)) if set(&tracee) => (tracee, distance),
+            // It was killed, gets a signal, or has the segment of its maker.
             (made, _) => {
-                let made = made.map(|tracee| {
+                let made = made.map(|(tracee, signal)| {
                     let distance = maker.distance;
-                    (Thread { tracee, distance }, Some(Stop::Asked))
+                    let stop = if signal == 0 {
+                        Stop::Asked
+                    } else {
+                        Stop::Signal(signal)
+                    };
+                    (Thread { tracee, distance }, Some(stop))
                 });
                 let both = [Some((maker, Some(Stop::Asked))), made];
                 return Err(both.into_iter().flatten().collect());
