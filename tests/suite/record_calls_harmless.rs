@@ -94,6 +94,124 @@ fn a_program_that_is_killed_while_it_makes_threads_has_ended() {
 }
 
 #[test]
+fn a_program_has_its_own_segment() {
+    // Each thread has a block of its own at gs, set before or after threads are made, by a system call
+    // through the library, by one of its own, or by an instruction.
+    let text = r#"
+        #define _GNU_SOURCE
+        #include <asm/prctl.h>
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <sys/auxv.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        static __thread long block[64];
+        static int mode;
+        __attribute__((noipa)) unsigned leaf(unsigned x) { return x * 69069 + 1; }
+        __attribute__((noipa)) unsigned work(unsigned n) { unsigned x = n; while (n--) x = leaf(x); return x; }
+        static long first(void) { long value; __asm__ volatile("mov %%gs:0,%0" : "=r"(value)); return value; }
+        static void set(void) {
+            block[0] = (long)block;
+            long result;
+            if (mode == 0) syscall(SYS_arch_prctl, ARCH_SET_GS, block);
+            if (mode == 1) __asm__ volatile("syscall" : "=a"(result) : "a"(158L), "D"(0x1001L), "S"(block) : "rcx", "r11", "memory");
+            if (mode == 2) __asm__ volatile("wrgsbase %0" : : "r"(block));
+        }
+        static void uses(void) {
+            for (int i = 0; i < 50; i++) { work(1000); if (first() != (long)block) _exit(5); usleep(100); }
+        }
+        static void *thread(void *none) { work(1000); set(); uses(); return none; }
+        int main(int argc, char **argv) {
+            pthread_t threads[2];
+            int early = atoi(argv[argc - 1]);
+            mode = atoi(argv[argc - 2]);
+            if (mode == 2 && !(getauxval(AT_HWCAP2) & 2)) return 0;
+            if (early) set();
+            for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, thread, 0);
+            work(1000);
+            if (!early) set();
+            uses();
+            for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+            puts("ok");
+            return 3;
+        }"#;
+    if let Some((room, program)) = program(text, &[]) {
+        for mode in ["0", "1", "2"] {
+            for early in ["0", "1"] {
+                compared(&room, &program, &[], &[mode, early]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_that_restricts_its_system_calls_loads_its_plugin() {
+    // What is needed to load a plugin and to print; anything else ends the program.
+    let text = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <linux/filter.h>
+        #include <linux/seccomp.h>
+        #include <pthread.h>
+        #include <stddef.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <sys/prctl.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        static long direct(long number, long a, long b, void *c) {
+            long result;
+            __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+            return result;
+        }
+        static void *meets(void *none) { return none; }
+        int main(int argc, char **argv) {
+            static const int allowed[] = { SYS_read, SYS_write, SYS_openat, SYS_close, SYS_fstat, SYS_newfstatat,
+                SYS_mmap, SYS_mprotect, SYS_munmap, SYS_brk, SYS_lseek, SYS_pread64, SYS_exit, SYS_exit_group,
+                SYS_rt_sigreturn, SYS_getrandom, SYS_access, SYS_readlink, SYS_getcwd };
+            struct sock_filter filter[64];
+            unsigned short k = 0;
+            int mode = atoi(argv[1]), has_threads = atoi(argv[2]), calls = 0;
+            pthread_t thread;
+            if (has_threads) { pthread_create(&thread, 0, meets, 0); pthread_join(thread, 0); }
+            filter[k++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+            for (unsigned i = 0; i < sizeof allowed / sizeof *allowed; i++) {
+                filter[k++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
+                filter[k++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+            }
+            filter[k++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+            struct sock_fprog program = { k, filter };
+            if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return 77;
+            if (mode == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 77;
+            if (mode == 1 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) return 77;
+            if (mode == 2 && direct(317, SECCOMP_SET_MODE_FILTER, 1, &program)) return 77;
+            if (mode == 3 && direct(157, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 77;
+            void *library = dlopen(argv[3], RTLD_NOW);
+            if (!library) return 3;
+            ((int (*)(int, int *))dlsym(library, "plugin_run"))(10, &calls);
+            printf("%d\n", calls);
+            fflush(stdout);
+            return 9;
+        }"#;
+    let Some((room, program)) = program(text, &[]) else {
+        return;
+    };
+    let Some(library) = plugin(&room, "first.so") else {
+        return;
+    };
+    for mode in ["0", "1", "2", "3"] {
+        for has_threads in ["0", "1"] {
+            let arguments = [mode, has_threads, library.to_str().unwrap()];
+            let output = compared(&room, &program, &[], &arguments);
+            assert_eq!(output.status.code(), Some(9), "{arguments:?}");
+            let text = stderr(&output);
+            assert!(text.contains("may restrict its system calls"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_program_that_is_never_executed_holds_nobody_up() {
     // The child is interrupted while it announces the program, and does not return from that.
     let text = r#"

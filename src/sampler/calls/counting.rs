@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::areas::Areas;
 use super::bell::Bell;
@@ -16,6 +16,7 @@ use super::given_up::GivenUp;
 use super::install::{Arrival, Stopped};
 use super::limit::Limit;
 use super::loaded::Memory;
+use super::omens::Omens;
 use super::place::Place;
 use super::refusals::{ptrace_scope, refuse_privileges, refuse_running};
 use super::threads::{Left, living};
@@ -31,7 +32,10 @@ use crate::sampler::targets::tracee::{self, Tracee};
 /// The name of the shared memory, by which readers of recordings know stubs.
 const NAME: &CStr = c"proftool-calls";
 /// What is not counted where nothing is reported.
-const LATER: &str = "what is loaded later";
+pub(super) const LATER: &str = "what is loaded later";
+/// Why nothing is reported.
+pub(super) const RESTRICTS: &str =
+    "the program may restrict its system calls (seccomp), and reports would take some";
 /// The bytes of the agent's code, and those of the bell behind it.
 const AGENT: (u64, u64) = (CountedAgent::SIZE, 4096);
 
@@ -53,6 +57,12 @@ pub(in crate::sampler) struct Counting {
     pub(super) followed: u64,
     /// Where programs report what they load and execute.
     pub(super) agents: Vec<CountedAgent>,
+    /// The changes by which they do.
+    pub(super) reports: Vec<Change>,
+    /// What the program may do.
+    pub(super) omens: Omens,
+    /// Files that were loaded later and do not restrict system calls.
+    pub(super) harmless: FxHashSet<FileIdentity>,
     /// Who has the lock of the bell without a report, and since when.
     pub(super) held: Option<(i32, Instant)>,
     /// Keeps the slowdown below a limit, if there is one.
@@ -115,6 +125,9 @@ impl Counting {
             follows: false,
             followed: 0,
             agents: Vec::new(),
+            reports: Vec::new(),
+            omens: Omens::default(),
+            harmless: FxHashSet::default(),
             held: None,
             limit: None,
             given_up: GivenUp::default(),
@@ -276,11 +289,20 @@ impl Counting {
         planner: &mut dyn CallPlanner,
         descriptor: u64,
     ) -> Result<(), Error> {
+        let omens = stopped.omens(memory.images.iter());
+        self.omens = omens.map_err(Error::counting("read the program's code"))?;
         let loader = memory.images.iter().find(|image| image.is_loader);
         let Some(loader) = loader.cloned() else {
             // It loads nothing, and its system calls are its own.
             return Ok(());
         };
+        if self.omens.filters {
+            // A report takes system calls.
+            if planner.loads_later() || self.follows {
+                planner.refused(Path::new(LATER), RESTRICTS);
+            }
+            return Ok(());
+        }
         let on_loads = { planner.loads_later() }
             .then(|| planner.loader_stop(&loader.path))
             .flatten()
@@ -338,6 +360,7 @@ impl Counting {
         self.bell.hear_execs(hears_execs);
         stopped.change(&changes).map_err(changing)?;
         self.will_restore(stopped.pid(), &changes);
+        self.reports.extend(&changes);
         // Without address space randomization, processes of a program have it at the same place.
         let agent = CountedAgent {
             at: code,

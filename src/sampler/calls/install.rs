@@ -1,16 +1,19 @@
 //! Stops a program for a moment, and redirects its calls to stubs.
 
 use std::ffi::CStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use super::Change;
 use super::detour::Detour;
 use super::loaded::{Auxiliary, Memory};
+use super::omens::Omens;
+use super::refusals::is_restricted;
 use super::start::{LoaderStops, Reached, run_to_start};
 use super::threads::{Left, PATIENCE, Threads};
+use super::{Change, LoadedImage};
+use crate::sampler::targets::mapped::mappings;
 use crate::sampler::targets::tracee::{Registers, SignalInfo, Stop, Tracee};
 
 /// How much of the program's code is looked at at once.
@@ -185,6 +188,17 @@ impl Stopped {
         self.memory.read_exact_at(bytes, at)
     }
 
+    /// What the code of these files may do.
+    pub(super) fn omens<'a>(
+        &self,
+        images: impl Iterator<Item = &'a LoadedImage>,
+    ) -> io::Result<Omens> {
+        let maps = fs::read(format!("/proc/{}/maps", self.tracee.pid()))?;
+        let mapped: Vec<_> = mappings(&maps).collect();
+        let read = |at: u64, bytes: &mut [u8]| self.read(at, bytes);
+        Ok(Omens::of(images, &mapped, &read))
+    }
+
     /// What is in its memory.
     pub(super) fn loaded(&self) -> io::Result<Memory> {
         Memory::of(self.tracee.pid(), self.auxiliary)
@@ -231,6 +245,10 @@ impl Stopped {
     fn detour(&mut self) -> io::Result<Detour> {
         if let Some(on) = &self.detour {
             return Ok(on.detour);
+        }
+        if is_restricted(self.tracee.pid()) {
+            let restricted = "it has restricted its system calls (seccomp)";
+            return Err(io::Error::other(restricted));
         }
         let read = |at: u64, bytes: &mut [u8]| self.memory.read_exact_at(bytes, at);
         let detour = Detour::find(self.tracee.pid(), &read)?;

@@ -17,15 +17,17 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 
 use super::bell::{Kind, Report};
-use super::counting::{Counting, reach};
-use super::install::{Arrival, Stopped};
+use super::counting::{Counting, LATER, RESTRICTS, reach};
+use super::install::{Arrival, Stopped, open_memory};
 use super::loaded::{Auxiliary, Memory};
+use super::omens::Omens;
 use super::place::Place;
 use super::refusals::{refuse_changing, refuse_gains};
 use super::threads::has_ended;
-use super::{CallPlanner, Chosen, start};
+use super::{CallPlanner, Chosen, LoadedImage, start};
 use crate::base::system_reason;
 use crate::sampler::targets::child::Child;
+use crate::sampler::targets::mapped::mappings;
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
 /// How long apart a program is looked at that executes another, and how long it may take: others that load
@@ -107,6 +109,7 @@ impl Counting {
         if let Some(known) = &known {
             news.retain(|image| !known.contains(&(image.identity, image.span.0)));
         }
+        self.heed(report, &news, planner);
         // Only the program of the process may be refused, and it counts already.
         let mut chosen = planner.choose(&news, true).unwrap_or_default();
         for chosen in &mut chosen {
@@ -143,6 +146,35 @@ impl Counting {
                 planner.refused(&name, &reason);
             }
         }
+    }
+
+    /// Reports nothing more from a process that has loaded code that may restrict its system calls, before
+    /// that code runs.
+    fn heed(&mut self, report: Report, news: &[LoadedImage], planner: &mut dyn CallPlanner) {
+        let maps = fs::read(format!("/proc/{}/maps", report.thread)).unwrap_or_default();
+        let mapped: Vec<_> = mappings(&maps).collect();
+        let Ok(memory) = open_memory(report.thread) else {
+            return;
+        };
+        let read = |at: u64, bytes: &mut [u8]| memory.read_exact_at(bytes, at);
+        let news = news
+            .iter()
+            .filter(|image| self.harmless.insert(image.identity));
+        if !Omens::of(news, &mapped, &read).filters {
+            return;
+        }
+        // Another process that loads them is to be left alone, too.
+        self.harmless.clear();
+        planner.refused(Path::new(LATER), RESTRICTS);
+        self.areas.refuse_any();
+        let Ok(stopped) = Stopped::attach(report.pid, &mut self.left) else {
+            return;
+        };
+        for change in &self.reports {
+            // Another process has it elsewhere.
+            let _ = stopped.change(&[change.undone()]);
+        }
+        stopped.release(&mut self.left);
     }
 
     fn install_later(

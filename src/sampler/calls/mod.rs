@@ -38,6 +38,7 @@ mod install;
 mod later;
 mod limit;
 mod loaded;
+mod omens;
 mod page;
 mod past_stubs;
 mod place;

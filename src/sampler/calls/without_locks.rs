@@ -129,6 +129,9 @@ impl Counting {
         };
         let distance = maker.distance;
         let has_own = !segment.is_ok_and(|segment| segment == distance);
+        // Stubs of several threads would count at a segment that the program has. One that may restrict its
+        // system calls does not report what it loads, which may set it.
+        let has_own = has_own || self.omens.sets_segment || self.omens.filters;
         let stop = { traced.made <= MOST && is_thread(traced.pid, made.pid()) && !has_own }
             .then(|| first_stop(&made))
             .flatten();
