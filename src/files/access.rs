@@ -13,34 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Stat;
 
 use super::OpenedFile;
+use super::made_up;
 
 /// Where the kernel answers, and where devices are.
 const SYSTEM_DIRECTORIES: [&str; 3] = ["/proc", "/sys", "/dev"];
-
-/// File systems whose files the kernel makes up, wherever they are mounted, from
-/// `include/uapi/linux/magic.h`: proc, sysfs, devpts, debugfs, tracefs, securityfs, cgroup, cgroup2,
-/// bpf, configfs, efivarfs, pstore, selinuxfs, smackfs, nsfs, binfmt_misc, mqueue, fusectl, hugetlbfs.
-const SYSTEM_MAGIC: [u64; 19] = [
-    0x9fa0,
-    0x6265_6572,
-    0x1cd1,
-    0x6462_6720,
-    0x7472_6163,
-    0x7363_6673,
-    0x0027_e0eb,
-    0x6367_7270,
-    0xcafe_4a11,
-    0x6265_6570,
-    0xde5e_81e4,
-    0x6165_676c,
-    0xf97c_ff8c,
-    0x4341_5d53,
-    0x6e73_6673,
-    0x4249_4e4d,
-    0x1980_0202,
-    0x6573_5543,
-    0x9584_58f6,
-];
 
 /// Bits of a mode: reading a file, and passing a directory.
 const READ: u32 = 4;
@@ -50,8 +26,7 @@ impl OpenedFile {
     /// Whether it is in `/proc`, `/sys` or `/dev`, or on a file system that the kernel makes up,
     /// whatever path led to it.
     pub fn is_of_system(&self) -> bool {
-        let magic = rustix::fs::fstatfs(&self.file).map(|it| it.f_type as u32);
-        if magic.is_ok_and(|magic| SYSTEM_MAGIC.contains(&magic.into())) {
+        if made_up::is_made_up(&self.file).unwrap_or(true) {
             return true;
         }
         let is_below = |path: &Path| SYSTEM_DIRECTORIES.iter().any(|it| path.starts_with(it));
@@ -165,6 +140,6 @@ mod tests {
         let group = b"root:x:0:\nusers:x:100:\nproject:x:200:bob,ann\nother:x:300:annie\n";
         assert_eq!(groups(1000, passwd, group), [100, 200]);
         assert_eq!(groups(0, passwd, group), [0]);
-        assert_eq!(groups(7, passwd, group), []);
+        assert_eq!(groups(7, passwd, group), [] as [u32; 0]);
     }
 }

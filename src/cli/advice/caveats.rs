@@ -103,7 +103,8 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             }
         },
         Kind::UncountedPrograms => {
-            "follow them (--follow-exec), or name the program itself: proftool record --counts -- PROGRAM"
+            "name the program itself: proftool record --counts -- PROGRAM, or follow what is executed where \
+             nothing forbids it (--follow-exec)"
                 .to_owned()
         }
         Kind::SourcesLeftOut => {

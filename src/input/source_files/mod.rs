@@ -132,7 +132,10 @@ impl SourceFiles {
             return Err(NoSource::NotFound);
         }
         let opened = self.root.open(path, LastLink::Follow);
-        let opened = opened.map_err(|_| NoSource::NotFound)?;
+        let opened = opened.map_err(|error| match error {
+            files::Error::NotRegular => NoSource::OfSystem,
+            _ => NoSource::NotFound,
+        })?;
         let mut place = None;
         let mut found = OpenedFile {
             path: self.root.full(path),
@@ -224,9 +227,9 @@ impl SourceFiles {
         let read = opened.file.take(limit).read_to_end(&mut bytes);
         read.map_err(|_| NoSource::NotFound)?;
         self.left -= bytes.len() as u64;
-        let md5 = claim.stated.as_ref().and_then(|stated| stated.md5);
-        let is_other = |md5: [u8; 16]| <[u8; 16]>::from(Md5::digest(&bytes)) != md5;
-        if self.audience == Audience::File && md5.is_some_and(is_other) {
+        let digest = claim.stated.as_ref().and_then(|stated| stated.digest);
+        let is_other = |digest: [u8; 16]| <[u8; 16]>::from(Md5::digest(&bytes)) != digest;
+        if self.audience == Audience::File && digest.is_some_and(is_other) {
             return Err(NoSource::Changed);
         }
         let path = opened.path.to_string_lossy().into_owned();

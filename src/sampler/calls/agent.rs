@@ -28,6 +28,13 @@ pub(super) fn code() -> Vec<u8> {
     code.0
 }
 
+/// Where in the code there is an instruction that returns and does nothing else.
+pub(super) fn returns() -> u64 {
+    let mut code = Assembler(Vec::new());
+    loads(&mut code);
+    code.here() as u64 - 1
+}
+
 #[rustfmt::skip]
 fn loads(code: &mut Assembler) {
     code.put(&[

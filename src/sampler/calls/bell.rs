@@ -176,6 +176,23 @@ impl Bell {
         self.set(LOCK, 0);
     }
 
+    /// The thread that has the lock, as its program knows it; 0 if it is free.
+    pub(super) fn holder(&self) -> i32 {
+        self.page.word(LOCK).load(Ordering::Acquire).cast_signed()
+    }
+
+    /// Frees the lock if this thread has it.
+    pub(super) fn free_from(&self, holder: i32) {
+        let (relaxed, holder) = (Ordering::Relaxed, holder.cast_unsigned());
+        let lock = self.page.word(LOCK);
+        if lock
+            .compare_exchange(holder, 0, Ordering::AcqRel, relaxed)
+            .is_ok()
+        {
+            self.page.wake(LOCK);
+        }
+    }
+
     /// Whether a program had waited for too long when the bell was closed: since then nothing was
     /// reported.
     pub(super) fn was_left(&self) -> bool {

@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::areas::Areas;
 use super::bell::Bell;
@@ -15,6 +15,7 @@ use super::given_up::GivenUp;
 use super::install::{Arrival, Stopped};
 use super::limit::Limit;
 use super::loaded::Memory;
+use super::omens::Omens;
 use super::place::Place;
 use super::refusals::{ptrace_scope, refuse_changing, refuse_privileges};
 use super::threads::{Left, living};
@@ -29,7 +30,10 @@ use crate::sampler::targets::command::Command;
 use crate::sampler::targets::tracee::Tracee;
 
 /// What is not counted where nothing is reported.
-const LATER: &str = "what is loaded later";
+pub(super) const LATER: &str = "what is loaded later";
+/// Why nothing is reported.
+pub(super) const RESTRICTS: &str =
+    "the program may restrict its system calls (seccomp), and reports would take some";
 /// The bytes of the agent's code, and those of the bell behind it.
 const AGENT: (u64, u64) = (CountedAgent::SIZE, 4096);
 
@@ -51,6 +55,14 @@ pub(in crate::sampler) struct Counting {
     pub(super) followed: u64,
     /// Where programs report what they load and execute.
     pub(super) agents: Vec<CountedAgent>,
+    /// The changes by which they do.
+    pub(super) reports: Vec<Change>,
+    /// What the program may do.
+    pub(super) omens: Omens,
+    /// Files that were loaded later and do not restrict system calls.
+    pub(super) harmless: FxHashSet<FileIdentity>,
+    /// Who has the lock of the bell without a report, and since when.
+    pub(super) held: Option<(i32, Instant)>,
     /// Keeps the slowdown below a limit, if there is one.
     pub(super) limit: Option<Limit>,
     /// The sites that were given up to keep it.
@@ -112,6 +124,10 @@ impl Counting {
             follows: false,
             followed: 0,
             agents: Vec::new(),
+            reports: Vec::new(),
+            omens: Omens::default(),
+            harmless: FxHashSet::default(),
+            held: None,
             limit: None,
             given_up: GivenUp::default(),
             traced: None,
@@ -180,19 +196,20 @@ impl Counting {
         let Some(tracee) = child.start_traced(command, tracee)? else {
             return Ok(());
         };
-        let mut stopped =
-            match reach(tracee, planner).map_err(Error::counting("stop the program"))? {
-                Arrival::At(stopped) => stopped,
-                Arrival::Ended(status) => {
-                    child.has_ended(status);
-                    return Ok(());
-                }
-            };
+        let mut stopped = match reach(tracee, planner, None, &mut self.left)
+            .map_err(Error::counting("stop the program"))?
+        {
+            Arrival::At(stopped) => stopped,
+            Arrival::Ended(status) => {
+                child.has_ended(status);
+                return Ok(());
+            }
+        };
         self.areas.count_alone();
         self.install_program(&mut stopped, planner, self.descriptor)?;
         self.watch(stopped.pid(), planner)?;
         self.go_on(stopped, planner);
-        self.left.settle(Some(child));
+        self.settle(Some(child));
         Ok(())
     }
 
@@ -268,11 +285,20 @@ impl Counting {
         planner: &mut dyn CallPlanner,
         descriptor: u64,
     ) -> Result<(), Error> {
+        let omens = stopped.omens(memory.images.iter());
+        self.omens = omens.map_err(Error::counting("read the program's code"))?;
         let loader = memory.images.iter().find(|image| image.is_loader);
         let Some(loader) = loader.cloned() else {
             // It loads nothing, and its system calls are its own.
             return Ok(());
         };
+        if self.omens.filters {
+            // A report takes system calls.
+            if planner.loads_later() || self.follows {
+                planner.refused(Path::new(LATER), RESTRICTS);
+            }
+            return Ok(());
+        }
         let on_loads = { planner.loads_later() }
             .then(|| planner.loader_stop(&loader.path))
             .flatten()
@@ -303,6 +329,7 @@ impl Counting {
             let mut bytes = [0; 16];
             place.stopped.read(at, &mut bytes).map(|()| bytes)
         };
+        let begin = on_loads;
         let on_loads = match on_loads {
             Some(at) => agent::on_loads(at, &first(at).map_err(&changing)?, code),
             None => None,
@@ -315,12 +342,14 @@ impl Counting {
             let reason = format!("the dynamic linker {} is not known", loader.path.display());
             planner.refused(Path::new(LATER), &reason);
         }
-        if let Some(change) = &on_loads {
-            // It stands there at the start, and there is nothing to report.
+        let stands = stopped.program_counter();
+        if let (Some(change), Some(begin)) = (&on_loads, begin)
+            && (begin..=change.at).contains(&stands)
+        {
+            // It stands in the function, which does nothing, and there is nothing to report.
             stopped
-                .step_over(change.at.wrapping_sub(4))
+                .go_on_at(code + agent::returns())
                 .map_err(&changing)?;
-            stopped.step_over(change.at).map_err(&changing)?;
         }
         let mut changes: Vec<Change> = on_loads.into_iter().chain(on_execs).collect();
         changes.sort_unstable_by_key(|change| change.at);
@@ -328,6 +357,7 @@ impl Counting {
         self.bell.hear_execs(hears_execs);
         stopped.change(&changes).map_err(changing)?;
         self.will_restore(stopped.pid(), &changes);
+        self.reports.extend(&changes);
         // Without address space randomization, processes of a program have it at the same place.
         let agent = CountedAgent {
             at: code,
@@ -386,7 +416,8 @@ impl Counting {
     /// Looks after processes that were stopped and have not gone on yet; also when nothing more is
     /// recorded.
     pub(in crate::sampler) fn settle(&mut self, child: Option<&mut Child>) {
-        self.left.settle(child);
+        let traced = self.traced.as_ref().map(Traced::numbers);
+        self.left.settle(child, &traced.unwrap_or_default());
     }
 
     /// Takes note of threads and processes that began.
@@ -460,11 +491,17 @@ impl Attached {
 }
 
 /// Lets a program run until all that it is linked with is loaded.
-pub(super) fn reach(tracee: Tracee, planner: &mut dyn CallPlanner) -> io::Result<Arrival> {
-    Stopped::reach(tracee, &mut |path: PathBuf, base: u64| {
+pub(super) fn reach(
+    tracee: Tracee,
+    planner: &mut dyn CallPlanner,
+    patience: Option<Duration>,
+    left: &mut Left,
+) -> io::Result<Arrival> {
+    let mut stops = |path: PathBuf, base: u64| {
         let stop = planner.loader_stop(&path)?;
         Some((base.wrapping_add(stop.at), stop.stops))
-    })
+    };
+    Stopped::reach(tracee, &mut stops, patience, left)
 }
 
 fn not_traced(error: &io::Error) -> Error {

@@ -1,27 +1,24 @@
 //! Stops a program for a moment, and redirects its calls to stubs.
 
 use std::ffi::CStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Change;
+use super::detour::Detour;
 use super::loaded::{Auxiliary, Memory};
+use super::omens::Omens;
+use super::refusals::is_restricted;
+use super::start::{LoaderStops, Reached, run_to_start};
 use super::threads::{Left, PATIENCE, Threads};
+use super::{Change, LoadedImage};
+use crate::sampler::targets::mapped::mappings;
 use crate::sampler::targets::tracee::{Registers, SignalInfo, Stop, Tracee};
 
-/// `int3`
-const BREAKPOINT: [u8; 1] = [0xcc];
-/// `syscall`
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// How much of the program's code is looked at at once.
 const WINDOW: u64 = 1 << 20;
 const PAGE: usize = 4096;
-/// All signals but SIGTRAP: the kernel takes a program's handler away if a step must report one that is
-/// blocked.
-const BLOCKED: u64 = !(1 << (libc::SIGTRAP - 1));
 
 /// A program that is stopped at a place where all it is linked with is loaded.
 pub(super) struct Stopped {
@@ -29,7 +26,10 @@ pub(super) struct Stopped {
     /// The thread that makes system calls.
     tracee: Tracee,
     memory: File,
+    /// Those of this thread where it stood.
     registers: Registers,
+    /// Where it makes system calls, if it has left that.
+    detour: Option<OnDetour>,
     /// The signal that this thread was about to get when it was stopped.
     signal: Option<(i32, SignalInfo)>,
     /// Signals that came to it later and cannot be blocked.
@@ -42,6 +42,15 @@ pub(super) struct Stopped {
     pub(super) is_late: bool,
 }
 
+/// A thread that makes system calls.
+struct OnDetour {
+    detour: Detour,
+    /// The signals that do not reach it otherwise.
+    mask: u64,
+    /// Whether it has left the place where it stood.
+    has_begun: bool,
+}
+
 /// What the program came to.
 pub(super) enum Arrival {
     At(Box<Stopped>),
@@ -49,33 +58,24 @@ pub(super) enum Arrival {
     Ended(i32),
 }
 
-/// Where the dynamic linker stops, by its path and where it is loaded: address, and how often.
-pub(super) type LoaderStops<'a> = dyn FnMut(PathBuf, u64) -> Option<(u64, u32)> + 'a;
-
 impl Stopped {
     /// Lets a program that has just been made by `exec` run until its libraries are relocated, and no
-    /// code but the dynamic linker's has run; at the latest until its entry point. If that fails, it
-    /// runs on and is traced no more.
-    pub(super) fn reach(tracee: Tracee, stops: &mut LoaderStops<'_>) -> io::Result<Arrival> {
-        let mut breakpoints = Vec::new();
+    /// code but the dynamic linker's has run; at the latest until its entry point. If that fails, or takes
+    /// longer than a time that is stated, it runs on and is traced no more.
+    pub(super) fn reach(
+        tracee: Tracee,
+        stops: &mut LoaderStops<'_>,
+        patience: Option<Duration>,
+        left: &mut Left,
+    ) -> io::Result<Arrival> {
         let memory = match open_memory(tracee.pid()) {
             Ok(memory) => memory,
             Err(error) => {
-                let _ = tracee.detach();
+                left.release(tracee, 0);
                 return Err(error);
             }
         };
-        let reached = run_to_start(&tracee, &memory, stops, &mut breakpoints);
-        let lifted = breakpoints.iter().map(|set| set.lift(&memory));
-        let lifted: io::Result<()> = lifted.collect();
-        let reached = reached.and_then(|reached| match reached {
-            Reached::At(registers, auxiliary) => {
-                lifted?;
-                tracee.set_registers(&registers)?;
-                Ok(Reached::At(registers, auxiliary))
-            }
-            ended @ Reached::Ended(_) => Ok(ended),
-        });
+        let reached = run_to_start(&tracee, &memory, stops, patience);
         match reached {
             Ok(Reached::Ended(status)) => Ok(Arrival::Ended(status)),
             Ok(Reached::At(registers, auxiliary)) => {
@@ -86,6 +86,7 @@ impl Stopped {
                     tracee,
                     memory,
                     registers: *registers,
+                    detour: None,
                     signal: None,
                     signals: Vec::new(),
                     ended: None,
@@ -95,7 +96,7 @@ impl Stopped {
                 })))
             }
             Err(error) => {
-                let _ = tracee.detach();
+                left.release(tracee, 0);
                 Err(error)
             }
         }
@@ -114,7 +115,8 @@ impl Stopped {
     ) -> io::Result<Stopped> {
         let mut threads = Threads::stop(pid, patience, left)?;
         let Some((tracee, signal)) = threads.take(pid) else {
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            threads.release(left);
+            return Err(io::Error::other("all of its threads wait in the kernel"));
         };
         // Through this thread, as the first one may have ended.
         let mut stopped = match Stopped::of_made(pid, tracee) {
@@ -143,6 +145,7 @@ impl Stopped {
                 tracee,
                 memory,
                 registers,
+                detour: None,
                 signal: None,
                 signals: Vec::new(),
                 ended: None,
@@ -159,37 +162,16 @@ impl Stopped {
         Ok((open_memory(tid)?, Auxiliary::of(tid)?, tracee.registers()?))
     }
 
-    /// Lets the instruction at this address be executed, if it is the next.
-    pub(super) fn step_over(&mut self, at: u64) -> io::Result<()> {
-        while self.registers.program_counter() == at {
-            self.step()?;
-            self.registers = self.tracee.registers()?;
-        }
-        Ok(())
+    /// Goes on at another instruction.
+    pub(super) fn go_on_at(&mut self, at: u64) -> io::Result<()> {
+        self.come_back()?;
+        self.registers = self.registers.at(at);
+        self.tracee.set_registers(&self.registers)
     }
 
-    /// Executes one instruction. Signals wait, with all that comes with them.
-    fn step(&mut self) -> io::Result<()> {
-        let blocked = self.tracee.blocked()?;
-        self.tracee.block(BLOCKED)?;
-        while !self.try_step()? {}
-        self.tracee.block(blocked)
-    }
-
-    /// Executes one instruction, or takes a signal. Returns whether it was an instruction.
-    fn try_step(&mut self) -> io::Result<bool> {
-        self.tracee.step()?;
-        match self.tracee.wait()? {
-            Stop::Trap => return Ok(true),
-            // It comes before the instruction, and is given when all is done.
-            Stop::Signal(signal) => self.signals.push(signal),
-            Stop::Ended(status) => {
-                self.ended = Some(status);
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-            Stop::Exec | Stop::Made | Stop::Asked | Stop::Other => {}
-        }
-        Ok(false)
+    /// The next instruction of this thread.
+    pub(super) fn program_counter(&self) -> u64 {
+        self.registers.program_counter()
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -206,6 +188,17 @@ impl Stopped {
         self.memory.read_exact_at(bytes, at)
     }
 
+    /// What the code of these files may do.
+    pub(super) fn omens<'a>(
+        &self,
+        images: impl Iterator<Item = &'a LoadedImage>,
+    ) -> io::Result<Omens> {
+        let maps = fs::read(format!("/proc/{}/maps", self.tracee.pid()))?;
+        let mapped: Vec<_> = mappings(&maps).collect();
+        let read = |at: u64, bytes: &mut [u8]| self.read(at, bytes);
+        Ok(Omens::of(images, &mapped, &read))
+    }
+
     /// What is in its memory.
     pub(super) fn loaded(&self) -> io::Result<Memory> {
         Memory::of(self.tracee.pid(), self.auxiliary)
@@ -213,47 +206,150 @@ impl Stopped {
 
     /// Makes a system call in its place.
     pub(super) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
-        self.call_with(number, arguments, b"")
+        let detour = self.detour()?;
+        let registers = self.registers.at(detour.at).calling(number, arguments);
+        self.tracee.set_registers(&registers)?;
+        self.begin_detour()?;
+        // It begins, and ends.
+        self.next_call(detour)?;
+        self.next_call(detour)?;
+        self.tracee.registers()?.result()
     }
 
     /// Makes shared memory in its place. Returns the number of the descriptor there.
     pub(super) fn make_shared_memory(&mut self, name: &CStr) -> io::Result<u64> {
-        let at = self.auxiliary.entry.wrapping_add(SYSCALL.len() as u64);
+        let at = self.text(name)?;
         let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         let arguments = [at, flags, 0, 0, 0, 0];
-        self.call_with(libc::SYS_memfd_create, arguments, name.to_bytes_with_nul())
+        self.call(libc::SYS_memfd_create, arguments)
     }
 
     /// Opens a file in its place. Returns the number of the descriptor there.
     pub(super) fn open(&mut self, path: &CStr) -> io::Result<u64> {
-        let at = self.auxiliary.entry.wrapping_add(SYSCALL.len() as u64);
+        let at = self.text(path)?;
         let kind = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
         let flags = (libc::O_RDWR | kind) as u64;
         let folder = libc::AT_FDCWD as u64;
         let arguments = [folder, at, flags, 0, 0, 0];
-        self.call_with(libc::SYS_openat, arguments, path.to_bytes_with_nul())
+        self.call(libc::SYS_openat, arguments)
     }
 
-    /// Makes a system call that finds some bytes behind its instruction. Both are for a moment where the
-    /// program begins: no thread runs.
-    fn call_with(&mut self, number: i64, arguments: [u64; 6], bytes: &[u8]) -> io::Result<u64> {
-        let at = self.auxiliary.entry;
-        let code = [&SYSCALL[..], bytes].concat();
-        let mut saved = vec![0; code.len()];
-        self.memory.read_exact_at(&mut saved, at)?;
-        self.memory.write_all_at(&code, at)?;
-        let made = self.step_through(at, number, arguments);
-        self.memory.write_all_at(&saved, at)?;
-        self.tracee.set_registers(&self.registers)?;
-        made
+    /// Puts a string where a system call finds it. Returns the address.
+    fn text(&mut self, text: &CStr) -> io::Result<u64> {
+        let bytes = text.to_bytes_with_nul();
+        let at = self.detour()?.text(bytes);
+        let at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        self.memory.write_all_at(bytes, at)?;
+        Ok(at)
     }
 
-    fn step_through(&mut self, at: u64, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
-        let registers = self.registers.at(at);
-        self.tracee
-            .set_registers(&registers.calling(number, arguments))?;
-        self.step()?;
-        self.tracee.registers()?.result()
+    /// Where it makes system calls.
+    fn detour(&mut self) -> io::Result<Detour> {
+        if let Some(on) = &self.detour {
+            return Ok(on.detour);
+        }
+        if is_restricted(self.tracee.pid()) {
+            let restricted = "it has restricted its system calls (seccomp)";
+            return Err(io::Error::other(restricted));
+        }
+        let read = |at: u64, bytes: &mut [u8]| self.memory.read_exact_at(bytes, at);
+        let detour = Detour::find(self.tracee.pid(), &read)?;
+        let full = "there is no room for a few instructions behind its code";
+        let detour = detour.ok_or_else(|| io::Error::other(full))?;
+        if let Some(at) = self.end_of_sequence() {
+            // It begins again there, as after every interruption.
+            self.registers = self.registers.at(at);
+        }
+        let mask = self.tracee.blocked()?;
+        let code = Detour::code(mask, &self.registers.restarted());
+        self.memory.write_all_at(&code, detour.at)?;
+        self.detour = Some(OnDetour {
+            detour,
+            mask,
+            has_begun: false,
+        });
+        Ok(detour)
+    }
+
+    /// Where it goes on if it is in a restartable sequence that ends when it is interrupted (rseq(2)). The
+    /// kernel does not see that it is in one when it comes back.
+    fn end_of_sequence(&self) -> Option<u64> {
+        let word = |at: u64| {
+            let mut bytes = [0; 8];
+            self.read(at, &mut bytes)
+                .ok()
+                .map(|()| u64::from_le_bytes(bytes))
+        };
+        // struct rseq: two numbers of the processor, the address of the sequence.
+        let sequence = word(self.tracee.sequences()?.checked_add(8)?)?;
+        let sequence = Some(sequence).filter(|&at| at != 0)?;
+        // struct rseq_cs: version and flags, start, length, where it goes on.
+        let field = |at| word(sequence.checked_add(at)?);
+        let (start, length, end) = (field(8)?, field(16)?, field(24)?);
+        let inside = self.registers.program_counter().wrapping_sub(start);
+        (inside < length).then_some(end)
+    }
+
+    /// From now on signals wait, and one that it was about to get comes again.
+    fn begin_detour(&mut self) -> io::Result<()> {
+        let Some(on) = self.detour.as_mut().filter(|on| !on.has_begun) else {
+            return Ok(());
+        };
+        self.tracee.block(!0)?;
+        on.has_begun = true;
+        if let Some((signal, _)) = &self.signal {
+            crate::sampler::signals::send_to_thread(self.pid, self.tracee.pid(), *signal);
+        }
+        Ok(())
+    }
+
+    /// Lets it run to the begin or end of the call on its detour.
+    fn next_call(&mut self, detour: Detour) -> io::Result<()> {
+        loop {
+            self.tracee.resume_to_call()?;
+            match self.tracee.wait()? {
+                Stop::Call if self.tracee.registers()?.program_counter() == detour.behind() => {
+                    return Ok(());
+                }
+                // It cannot be blocked, and is given when all is done.
+                Stop::Signal(signal) => self.signals.push(signal),
+                Stop::Ended(status) => return Err(self.has_ended(status)),
+                _ => {}
+            }
+        }
+    }
+
+    fn has_ended(&mut self, status: i32) -> io::Error {
+        self.ended = Some(status);
+        io::Error::from_raw_os_error(libc::ESRCH)
+    }
+
+    /// Brings it back to where it stood, with the signals that wait for it.
+    fn come_back(&mut self) -> io::Result<()> {
+        let Some(on) = self.detour.take() else {
+            return Ok(());
+        };
+        if on.has_begun && self.ended.is_none() {
+            self.tracee.block(on.mask)?;
+            // The kernel begins interrupted calls again only behind a stop of this kind.
+            self.tracee.stop()?;
+            self.tracee.resume(0)?;
+            let stop = self.tracee.wait()?;
+            self.tracee.set_registers(&self.registers)?;
+            let before = self.signal.take();
+            match stop {
+                Stop::Ended(status) => return Err(self.has_ended(status)),
+                Stop::Signal(_) | Stop::Trap => {
+                    let signal = super::threads::signal(stop);
+                    // What has come again comes with what it came with first.
+                    let first = before.filter(|(before, _)| *before == signal);
+                    let info = first.map_or_else(|| self.tracee.signal(), |(_, info)| Ok(info))?;
+                    self.signal = Some((signal, info));
+                }
+                _ => {}
+            }
+        }
+        self.memory.write_all_at(&Detour::unused(), on.detour.at)
     }
 
     /// Makes changes, which are in order of address. Returns the numbers of sites at which memory has
@@ -264,7 +360,9 @@ impl Stopped {
 
     /// Lets a program run that has one thread, until it makes another one or a process, or gets a signal.
     /// If that is not possible, it is still stopped.
-    pub(super) fn stay(self: Box<Self>) -> Result<Tracee, Box<Stopped>> {
+    pub(super) fn stay(mut self: Box<Self>) -> Result<Tracee, Box<Stopped>> {
+        // If that fails, it was killed.
+        let _ = self.come_back();
         let has_signal = self.signal.is_some() || !self.signals.is_empty();
         let is_alone = self.others.is_empty() && !has_signal && self.ended.is_none();
         if is_alone && self.tracee.resume_alone().is_ok() {
@@ -273,22 +371,30 @@ impl Stopped {
         Err(self)
     }
 
-    /// The thread, which stands still, unless it has ended.
-    pub(super) fn into_thread(self) -> Option<Tracee> {
+    /// The thread, which stands still, and the signal that it is about to get, or 0; `None` if it has
+    /// ended.
+    pub(super) fn into_thread(mut self) -> Option<(Tracee, i32)> {
+        let _ = self.come_back();
         let tid = self.tracee.pid();
         for signal in self.signals {
             crate::sampler::signals::send_to_thread(self.pid, tid, signal);
         }
-        self.ended.is_none().then_some(self.tracee)
+        let signal = self.signal.map_or(0, |(signal, info)| {
+            let _ = self.tracee.set_signal(&info);
+            signal
+        });
+        self.ended.is_none().then_some((self.tracee, signal))
     }
 
     /// Lets the program run. It is traced no more.
-    pub(super) fn release(self, left: &mut Left) {
+    pub(super) fn release(mut self, left: &mut Left) {
+        // If that fails, it was killed.
+        let _ = self.come_back();
         let tid = self.tracee.pid();
         match (self.ended, self.signal) {
             (Some(status), _) => left.has_ended(tid, status),
             (None, Some((signal, info))) => {
-                // It stands where it got it, or behind a step, which ends with a signal as well.
+                // It stands where it got it.
                 let _ = self.tracee.set_signal(&info);
                 left.release(self.tracee, signal);
             }
@@ -301,98 +407,9 @@ impl Stopped {
     }
 }
 
-/// Where a program came to.
-enum Reached {
-    At(Box<Registers>, Auxiliary),
-    /// It ended before, with this status of `waitpid`.
-    Ended(i32),
-}
-
 pub(super) fn open_memory(pid: i32) -> io::Result<File> {
     let mut open = OpenOptions::new();
     { open.read(true).write(true) }.open(format!("/proc/{pid}/mem"))
-}
-
-fn run_to_start(
-    tracee: &Tracee,
-    memory: &File,
-    stops: &mut LoaderStops<'_>,
-    breakpoints: &mut Vec<Breakpoint>,
-) -> io::Result<Reached> {
-    let auxiliary = Auxiliary::of(tracee.pid())?;
-    let at_exec = Memory::of(tracee.pid(), auxiliary)?;
-    let loader = at_exec.images.into_iter().find(|image| image.is_loader);
-    let loader = loader.and_then(|image| stops(image.path, auxiliary.loader));
-    let entry = auxiliary.entry;
-    breakpoints.push(Breakpoint::set(memory, entry)?);
-    let mut left = 0;
-    let hook = match loader {
-        Some((at, count)) => {
-            left = count;
-            let hook = Breakpoint::set(memory, at)?;
-            breakpoints.push(hook);
-            Some(hook)
-        }
-        None => None,
-    };
-    loop {
-        if let Some(status) = next(tracee)? {
-            return Ok(Reached::Ended(status));
-        }
-        let registers = tracee.registers()?;
-        let at = registers.program_counter().wrapping_sub(1);
-        match &hook {
-            Some(hook) if at == hook.at => {
-                left = left.saturating_sub(1);
-                if left == 0 {
-                    return Ok(Reached::At(Box::new(registers.at(at)), auxiliary));
-                }
-                hook.lift(memory)?;
-                tracee.set_registers(&registers.at(at))?;
-                tracee.step()?;
-                if let Stop::Ended(status) = tracee.wait()? {
-                    return Ok(Reached::Ended(status));
-                }
-                memory.write_all_at(&BREAKPOINT, hook.at)?;
-            }
-            _ if at == entry => return Ok(Reached::At(Box::new(registers.at(at)), auxiliary)),
-            _ => {}
-        }
-    }
-}
-
-/// Lets the program run until it comes to a breakpoint. Returns its status if it ends.
-fn next(tracee: &Tracee) -> io::Result<Option<i32>> {
-    let mut signal = 0;
-    loop {
-        tracee.resume(signal)?;
-        signal = match tracee.wait()? {
-            Stop::Trap => return Ok(None),
-            Stop::Ended(status) => return Ok(Some(status)),
-            Stop::Signal(signal) => signal,
-            Stop::Exec | Stop::Made | Stop::Asked | Stop::Other => 0,
-        };
-    }
-}
-
-/// An instruction that stops the program.
-#[derive(Clone, Copy, Debug)]
-struct Breakpoint {
-    at: u64,
-    saved: [u8; 1],
-}
-
-impl Breakpoint {
-    fn set(memory: &File, at: u64) -> io::Result<Breakpoint> {
-        let mut saved = BREAKPOINT;
-        memory.read_exact_at(&mut saved, at)?;
-        memory.write_all_at(&BREAKPOINT, at)?;
-        Ok(Breakpoint { at, saved })
-    }
-
-    fn lift(&self, memory: &File) -> io::Result<()> {
-        memory.write_all_at(&self.saved, self.at)
-    }
 }
 
 /// Whole pages are read, changed and written: one system call for each change would take seconds in

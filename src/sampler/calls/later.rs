@@ -12,23 +12,28 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 
 use super::bell::{Kind, Report};
-use super::counting::{Counting, reach};
-use super::install::{Arrival, Stopped};
+use super::counting::{Counting, LATER, RESTRICTS, reach};
+use super::install::{Arrival, Stopped, open_memory};
 use super::loaded::{Auxiliary, Memory};
+use super::omens::Omens;
 use super::place::Place;
 use super::refusals::{Credentials, refuse_changing, refuse_gains};
-use super::{CallPlanner, Chosen, shared_memory};
+use super::threads::has_ended;
+use super::{CallPlanner, Chosen, LoadedImage, shared_memory, start};
 use crate::base::system_reason;
 use crate::sampler::targets::child::Child;
+use crate::sampler::targets::mapped::mappings;
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
-/// How long apart a program is looked at that executes another.
+/// How long apart a program is looked at that executes another, and how long it may take: others that load
+/// something wait meanwhile.
 const APART: Duration = Duration::from_micros(50);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// The most files of the dynamic linker's list, and its most namespaces.
 const LISTED: usize = 1 << 14;
 /// The longest path, in bytes.
@@ -57,8 +62,30 @@ impl Counting {
             }
             report = self.bell.waiting();
         }
-        self.left.settle(child);
+        self.settle(child);
+        self.free_lost_lock();
         self.keep_limit(planner);
+    }
+
+    /// Frees the lock if who has it was killed, or does not report: a signal handler may have come first, and
+    /// not return.
+    fn free_lost_lock(&mut self) {
+        let holder = self.bell.holder();
+        if holder == 0 || self.bell.waiting().is_some() {
+            self.held = None;
+            return;
+        }
+        let since = self.held.filter(|(held, _)| *held == holder);
+        let (_, since) = *self.held.insert(since.unwrap_or((holder, Instant::now())));
+        let is_lost = since.elapsed() > PATIENCE;
+        if is_lost || has_ended(holder, holder) {
+            self.bell.free_from(holder);
+            self.held = None;
+        }
+        if is_lost {
+            // If it reports after all, that may mix with what others report.
+            self.areas.refuse_any();
+        }
     }
 
     /// Makes the libraries count that a process has loaded.
@@ -82,6 +109,7 @@ impl Counting {
         if let Some(known) = &known {
             news.retain(|image| !known.contains(&(image.identity, image.span.0)));
         }
+        self.heed(report, &news, planner);
         // Only the program of the process may be refused, and it counts already.
         let mut chosen = planner.choose(&news, true).unwrap_or_default();
         for chosen in &mut chosen {
@@ -118,6 +146,35 @@ impl Counting {
                 planner.refused(&name, &reason);
             }
         }
+    }
+
+    /// Reports nothing more from a process that has loaded code that may restrict its system calls, before
+    /// that code runs.
+    fn heed(&mut self, report: Report, news: &[LoadedImage], planner: &mut dyn CallPlanner) {
+        let maps = fs::read(format!("/proc/{}/maps", report.thread)).unwrap_or_default();
+        let mapped: Vec<_> = mappings(&maps).collect();
+        let Ok(memory) = open_memory(report.thread) else {
+            return;
+        };
+        let read = |at: u64, bytes: &mut [u8]| memory.read_exact_at(bytes, at);
+        let news = news
+            .iter()
+            .filter(|image| self.harmless.insert(image.identity));
+        if !Omens::of(news, &mapped, &read).filters {
+            return;
+        }
+        // Another process that loads them is to be left alone, too.
+        self.harmless.clear();
+        planner.refused(Path::new(LATER), RESTRICTS);
+        self.areas.refuse_any();
+        let Ok(stopped) = Stopped::attach(report.pid, &mut self.left) else {
+            return;
+        };
+        for change in &self.reports {
+            // Another process has it elsewhere.
+            let _ = stopped.change(&[change.undone()]);
+        }
+        stopped.release(&mut self.left);
     }
 
     fn install_later(
@@ -212,6 +269,16 @@ impl Counting {
                 self.left.has_ended(pid, status);
                 Ok(())
             }
+            Ok(Waited::Late { stands }) => {
+                if stands {
+                    self.left.release(tracee, 0);
+                } else {
+                    // It stops when it can, and is let go.
+                    let _ = tracee.stop();
+                    self.left.release_soon(tracee);
+                }
+                Err("it did not become the program that it was about to execute".into())
+            }
             Err(error) => {
                 self.left.release(tracee, 0);
                 Err(system_reason(&error))
@@ -243,12 +310,15 @@ impl Counting {
     }
 
     fn wait_for_exec(&self, tracee: &Tracee) -> io::Result<Waited> {
-        loop {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
             match tracee.has_stopped()? {
                 Some(Stop::Exec) => return Ok(Waited::Executed),
                 Some(Stop::Ended(status)) => return Ok(Waited::Ended(status)),
                 Some(Stop::Signal(signal)) => tracee.resume(signal)?,
-                Some(Stop::Trap | Stop::Made | Stop::Asked | Stop::Other) => tracee.resume(0)?,
+                Some(Stop::Trap | Stop::Made | Stop::Asked | Stop::Call) => tracee.resume(0)?,
+                // The whole process was stopped.
+                Some(Stop::Other) => return Ok(Waited::Late { stands: true }),
                 None => {}
             }
             let waiting = self.bell.waiting();
@@ -262,6 +332,7 @@ impl Counting {
             }
             std::thread::sleep(APART);
         }
+        Ok(Waited::Late { stands: false })
     }
 
     /// Makes a new program count from its start, unless it ends before.
@@ -272,7 +343,7 @@ impl Counting {
     ) -> Result<(), String> {
         let pid = tracee.pid();
         self.known.remove(&pid);
-        let arrival = reach(tracee, planner);
+        let arrival = reach(tracee, planner, Some(start::PATIENCE), &mut self.left);
         let mut stopped = match arrival.map_err(|error| system_reason(&error))? {
             Arrival::At(stopped) => stopped,
             Arrival::Ended(status) => {
@@ -298,6 +369,11 @@ enum Waited {
     Failed(i32),
     /// It ended, with this status of `waitpid`.
     Ended(i32),
+    /// It has done neither for a while, or was stopped by a signal. Somebody may never execute what was
+    /// announced: a signal handler may come first, and not return.
+    Late {
+        stands: bool,
+    },
 }
 
 /// The path of a program, which a process has at this address, as seen from here.

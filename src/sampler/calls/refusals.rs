@@ -65,6 +65,21 @@ impl Credentials {
     }
 }
 
+/// Whether a thread has restricted its system calls more than this process has, from which it may have
+/// inherited that.
+pub(super) fn is_restricted(thread: i32) -> bool {
+    // The mode, and the number of filters (from Linux 5.9 on).
+    let restrictions = |thread: &str| -> Option<[u64; 2]> {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+        let number = |name| field(&status, name).and_then(|value| value.parse().ok());
+        Some([number("Seccomp")?, number("Seccomp_filters").unwrap_or(0)])
+    };
+    let own = restrictions("thread-self");
+    restrictions(&thread.to_string())
+        .zip(own)
+        .is_some_and(|(other, own)| other.iter().zip(own).any(|(other, own)| *other > own))
+}
+
 /// Under a tracer without privileges, a program does not gain any by being run.
 pub(super) fn refuse_privileges(command: &Command) -> Result<(), Error> {
     let program = Path::new(std::ffi::OsStr::from_bytes(command.program.as_bytes()));

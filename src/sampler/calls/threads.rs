@@ -4,16 +4,22 @@
 //! kernel reports the end of a process only when each of its traced threads was waited for, so none
 //! may be forgotten: a thread that does not stop in time, or was killed while it was stopped, is
 //! [`Left`] for later.
+//!
+//! A thread that waits in the kernel and cannot be interrupted, as in `vfork` until its child executes
+//! a program, stops as soon as it comes back, before it executes another instruction. So nobody waits for
+//! it. The child of a `vfork` runs in the same memory until then, and is stopped like a thread.
 
 use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
 use crate::sampler::targets::child::Child;
-use crate::sampler::targets::tracee::{Stop, Tracee};
+use crate::sampler::targets::tracee::{self, Stop, Tracee};
 
 /// How long threads may take to stop.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+/// How long they may take until it is checked whether they wait in the kernel.
+pub(super) const SOON: Duration = Duration::from_millis(2);
 /// How long apart they are looked at.
 pub(super) const APART: Duration = Duration::from_micros(200);
 
@@ -24,6 +30,8 @@ pub(super) struct Threads {
     standing: Vec<(Tracee, i32)>,
     /// They were asked to stop, and have not yet.
     asked: Vec<Tracee>,
+    /// They were asked, and wait in the kernel: they stop when they come back.
+    waiting: Vec<Tracee>,
 }
 
 impl Threads {
@@ -41,10 +49,14 @@ impl Threads {
     }
 
     fn stop_all(&mut self, pid: i32, patience: Duration, left: &mut Left) -> io::Result<()> {
-        let deadline = Instant::now() + patience;
+        let begin = Instant::now();
+        let deadline = begin + patience;
         loop {
-            let has_new = self.ask(pid, left)?;
+            let mut has_new = self.ask(pid, left)?;
             self.look(pid, left)?;
+            if begin.elapsed() > SOON {
+                has_new |= self.pass_over_waiting(left)?;
+            }
             if !has_new && self.asked.is_empty() {
                 break;
             }
@@ -66,25 +78,51 @@ impl Threads {
     fn ask(&mut self, pid: i32, left: &mut Left) -> io::Result<bool> {
         let mut has_new = false;
         for tid in tasks(pid)? {
-            let standing = self.standing.iter().map(|(thread, _)| thread);
-            if standing.chain(&self.asked).any(|known| known.pid() == tid) {
+            has_new |= self.ask_one(pid, tid, left)?;
+        }
+        Ok(has_new)
+    }
+
+    /// Asks a thread to stop, unless it was asked before. Returns whether it was not.
+    fn ask_one(&mut self, pid: i32, tid: i32, left: &mut Left) -> io::Result<bool> {
+        let standing = self.standing.iter().map(|(thread, _)| thread);
+        let mut known = standing.chain(&self.asked).chain(&self.waiting);
+        if known.any(|known| known.pid() == tid) {
+            return Ok(false);
+        }
+        let was_asked = left.threads.iter().position(|late| late.pid() == tid);
+        if let Some(place) = was_asked.filter(|_| !has_ended(pid, tid)) {
+            self.asked.push(left.threads.swap_remove(place));
+            return Ok(true);
+        }
+        match Tracee::interrupt(tid) {
+            Ok(thread) => {
+                self.asked.push(thread);
+                Ok(true)
+            }
+            // It has ended. The first thread is there until all have.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+            Err(_) if has_ended(pid, tid) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does not wait for threads that wait in the kernel. Returns whether there are others to ask: the
+    /// processes that they have made in the same memory.
+    fn pass_over_waiting(&mut self, left: &mut Left) -> io::Result<bool> {
+        let mut has_new = false;
+        for thread in std::mem::take(&mut self.asked) {
+            if !waits_in_kernel(thread.pid()) {
+                self.asked.push(thread);
                 continue;
             }
-            let was_asked = left.threads.iter().position(|late| late.pid() == tid);
-            if let Some(place) = was_asked.filter(|_| !has_ended(pid, tid)) {
-                has_new = true;
-                self.asked.push(left.threads.swap_remove(place));
-                continue;
-            }
-            match Tracee::interrupt(tid) {
-                Ok(thread) => {
-                    has_new = true;
-                    self.asked.push(thread);
-                }
-                // It has ended. The first thread is there until all have.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(_) if has_ended(pid, tid) => {}
-                Err(error) => return Err(error),
+            let tid = thread.pid();
+            self.waiting.push(thread);
+            let mut made = made_by(tid);
+            made.retain(|&made| tracee::share_memory(tid, made));
+            for made in made {
+                // What it has become by then, or is not allowed, needs no stop.
+                has_new |= self.ask_one(made, made, left).unwrap_or(false);
             }
         }
         Ok(has_new)
@@ -100,10 +138,15 @@ impl Threads {
                 self.standing.push((thread, signal));
             }
         }
-        for thread in std::mem::take(&mut self.asked) {
+        let asked = std::mem::take(&mut self.asked);
+        for thread in asked.into_iter().chain(std::mem::take(&mut self.waiting)) {
             match stopped(&thread)? {
                 Some(Stop::Ended(status)) => left.ended.push((thread.pid(), status)),
-                Some(stop) => self.standing.push((thread, signal(stop))),
+                Some(stop) => {
+                    // At once: this process may be killed. If it fails, so does what comes later.
+                    let _ = thread.begin_call_again();
+                    self.standing.push((thread, signal(stop)));
+                }
                 // It runs no more, and is reported when all others have ended.
                 None if thread.pid() == pid && has_ended(pid, pid) => left.threads.push(thread),
                 None => self.asked.push(thread),
@@ -116,7 +159,12 @@ impl Threads {
     /// there is one, and not the first: if the process is killed, the end of the first thread is reported
     /// only when all others were waited for.
     pub(super) fn take(&mut self, pid: i32) -> Option<(Tracee, i32)> {
-        let places = 0..self.standing.len();
+        let threads = tasks(pid).unwrap_or_default();
+        let is_of_it = |&place: &usize| {
+            let thread = self.standing.get(place);
+            thread.is_some_and(|(thread, _)| threads.contains(&thread.pid()))
+        };
+        let places = (0..self.standing.len()).filter(is_of_it);
         let best = places.min_by_key(|&place| {
             let thread = self.standing.get(place);
             thread.map(|(thread, signal)| (thread.pid() == pid, *signal != 0))
@@ -125,7 +173,7 @@ impl Threads {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.standing.is_empty() && self.asked.is_empty()
+        self.standing.is_empty() && self.asked.is_empty() && self.waiting.is_empty()
     }
 
     /// Lets them run.
@@ -134,6 +182,7 @@ impl Threads {
             left.release(thread, signal);
         }
         left.threads.extend(self.asked);
+        left.threads.extend(self.waiting);
         left.look();
     }
 }
@@ -154,6 +203,7 @@ impl Left {
         if signal == 0 {
             // If that fails, so does what comes now.
             let _ = thread.begin_call_again();
+            let _ = thread.let_be_interrupted();
         }
         // It may have been killed.
         if thread.detach_with(signal).is_err() {
@@ -174,13 +224,28 @@ impl Left {
 
     /// Looks after threads that had not stopped in time. If the command has ended, it takes note of its
     /// status.
-    pub(super) fn settle(&mut self, child: Option<&mut Child>) {
+    pub(super) fn settle(&mut self, child: Option<&mut Child>, traced: &[i32]) {
         self.look();
+        self.adopt(traced);
         let ended = std::mem::take(&mut self.ended);
         let Some(child) = child else { return };
         let status = ended.iter().find(|(pid, _)| *pid == child.pid());
         if let Some(&(_, status)) = status {
             child.has_ended(status);
+        }
+    }
+
+    /// Takes in tracees that nobody knows: the kernel traces what a traced thread makes also if that
+    /// thread is killed before it is known what it has made.
+    fn adopt(&mut self, traced: &[i32]) {
+        while let Some(tid) = tracee::waiting() {
+            let is_known = traced.contains(&tid) || self.threads.iter().any(|it| it.pid() == tid);
+            // The kernel names one of several: what is known is looked at before the next turn.
+            let Some(thread) = Tracee::adopt(tid).filter(|_| !is_known) else {
+                return;
+            };
+            self.threads.push(thread);
+            self.look();
         }
     }
 
@@ -212,7 +277,7 @@ pub(super) fn signal(stop: Stop) -> i32 {
         Stop::Signal(signal) => signal,
         // It has made no step.
         Stop::Trap => libc::SIGTRAP,
-        Stop::Exec | Stop::Made | Stop::Asked | Stop::Other | Stop::Ended(_) => 0,
+        Stop::Exec | Stop::Made | Stop::Asked | Stop::Call | Stop::Other | Stop::Ended(_) => 0,
     }
 }
 
@@ -238,8 +303,23 @@ pub(super) fn is_thread(pid: i32, tid: i32) -> bool {
     fs::metadata(format!("/proc/{pid}/task/{tid}")).is_ok()
 }
 
+/// Whether a thread waits in the kernel for something that signals do not interrupt. If it was asked to
+/// stop, it does so before it executes another instruction.
+pub(super) fn waits_in_kernel(tid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{tid}/stat"));
+    stat.is_ok_and(|stat| state(&stat) == Some('D'))
+}
+
+/// The processes that a thread has made (`CONFIG_PROC_CHILDREN`).
+fn made_by(tid: i32) -> Vec<i32> {
+    let list = fs::read_to_string(format!("/proc/{tid}/task/{tid}/children"));
+    let list = list.unwrap_or_default();
+    let numbers = list.split_ascii_whitespace();
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
 /// Whether a thread has ended and is only still listed.
-fn has_ended(pid: i32, tid: i32) -> bool {
+pub(super) fn has_ended(pid: i32, tid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
     let state = stat.map(|stat| state(&stat));
     matches!(state, Err(_) | Ok(Some('Z' | 'X')))

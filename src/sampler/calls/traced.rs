@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 
-use super::threads::{APART, PATIENCE, stopped};
+use super::threads::{APART, PATIENCE, SOON, stopped, waits_in_kernel};
 use crate::sampler::kernel;
 use crate::sampler::output::tally::Began;
 use crate::sampler::targets::tracee::{Stop, Tracee};
@@ -81,6 +81,12 @@ impl Unlocked {
 pub(super) type Standing = Vec<(Thread, Option<Stop>)>;
 
 impl Traced {
+    /// Its threads, by number.
+    pub(super) fn numbers(&self) -> Vec<i32> {
+        let threads = self.threads.iter();
+        threads.map(|thread| thread.tracee.pid()).collect()
+    }
+
     /// Stops all threads. Some may not have stopped in time.
     pub(super) fn halt(&mut self, patience: Duration) -> Standing {
         let mut standing = Standing::new();
@@ -98,7 +104,13 @@ impl Traced {
                     Err(_) => standing.push((thread, None)),
                 }
             }
-            if running.is_empty() || begin.elapsed() > patience {
+            let elapsed = begin.elapsed();
+            // Nobody waits for what waits in the kernel.
+            let waits = |thread: &Thread| waits_in_kernel(thread.tracee.pid());
+            if running.is_empty()
+                || elapsed > patience
+                || elapsed > SOON && running.iter().all(waits)
+            {
                 break;
             }
             std::thread::sleep(APART);
@@ -115,17 +127,17 @@ pub(super) fn set_segment(thread: &Tracee, base: u64) -> io::Result<()> {
     thread.set_registers(&registers)
 }
 
-/// Whether a thread that was just made has stopped, as it is about to.
-pub(super) fn stops(made: &Tracee) -> bool {
+/// The stop in which a thread begins that was just made; `None` if it does not come in time.
+pub(super) fn first_stop(made: &Tracee) -> Option<Stop> {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
         match stopped(made) {
             Ok(None) => std::thread::yield_now(),
-            Ok(Some(Stop::Asked)) => return true,
-            _ => return false,
+            Ok(stop) => return stop,
+            Err(_) => return None,
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use super::install::{Stopped, change, open_memory};
 use super::place::Place;
 use super::refusals::{own_user, refuse_gains};
 use super::threads::{PATIENCE, is_thread, signal, stopped};
-use super::traced::{Standing, Thread, Traced, Unlocked, set_segment, stops};
+use super::traced::{Standing, Thread, Traced, Unlocked, first_stop, set_segment};
 use super::{Adding, CallPlanner, Change};
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
@@ -126,15 +126,23 @@ impl Counting {
             .tracee
             .registers()
             .map(|registers| registers.segment());
-        let made = maker.tracee.made().ok().filter(|made| {
-            traced.made <= MOST
-                && is_thread(traced.pid, made.pid())
-                && segment.is_ok_and(|segment| segment == maker.distance)
-                && stops(made)
-        });
-        let Some(made) = made else {
-            return Err(vec![(maker, Some(Stop::Made))]);
+        let Ok(made) = maker.tracee.made() else {
+            // It was killed.
+            return Err(vec![(maker, Some(Stop::Asked))]);
         };
+        let distance = maker.distance;
+        let has_own = !segment.is_ok_and(|segment| segment == distance);
+        // Stubs of several threads would count at a segment that the program has. One that may restrict its
+        // system calls does not report what it loads, which may set it.
+        let has_own = has_own || self.omens.sets_segment || self.omens.filters;
+        let stop = { traced.made <= MOST && is_thread(traced.pid, made.pid()) && !has_own }
+            .then(|| first_stop(&made))
+            .flatten();
+        if stop != Some(Stop::Asked) {
+            let tracee = made;
+            let made = Thread { tracee, distance };
+            return Err(vec![(maker, Some(Stop::Asked)), (made, stop)]);
+        }
         let made = match Stopped::of_made(traced.pid, made) {
             Ok(mut stopped) => {
                 if traced.free.is_empty() {
@@ -143,7 +151,7 @@ impl Counting {
                 }
                 stopped.into_thread()
             }
-            Err((made, _)) => Some(made),
+            Err((made, _)) => Some((made, 0)),
         };
         // If it is the first, nobody executes stubs now.
         let distance = traced.free.pop().filter(|_| {
@@ -152,12 +160,17 @@ impl Counting {
         });
         let set = |made: &Tracee| distance.is_some_and(|it| set_segment(made, it).is_ok());
         let (tracee, distance) = match (made, distance) {
-            (Some(tracee), Some(distance)) if set(&tracee) => (tracee, distance),
-            // It was killed, or has the segment of its maker.
+            (Some((tracee, 0)), Some(distance)) if set(&tracee) => (tracee, distance),
+            // It was killed, gets a signal, or has the segment of its maker.
             (made, _) => {
-                let made = made.map(|tracee| {
+                let made = made.map(|(tracee, signal)| {
                     let distance = maker.distance;
-                    (Thread { tracee, distance }, Some(Stop::Asked))
+                    let stop = if signal == 0 {
+                        Stop::Asked
+                    } else {
+                        Stop::Signal(signal)
+                    };
+                    (Thread { tracee, distance }, Some(stop))
                 });
                 let both = [Some((maker, Some(Stop::Asked))), made];
                 return Err(both.into_iter().flatten().collect());

@@ -203,7 +203,9 @@ impl Child {
                     break false;
                 }
                 Ok(Stop::Signal(signal)) => tracee.resume(signal),
-                Ok(Stop::Trap | Stop::Made | Stop::Asked | Stop::Other) => tracee.resume(0),
+                Ok(Stop::Trap | Stop::Made | Stop::Asked | Stop::Call | Stop::Other) => {
+                    tracee.resume(0)
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = next {

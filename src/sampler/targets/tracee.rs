@@ -2,6 +2,7 @@
 //! moment a thread of a process that runs.
 #![expect(unsafe_code, reason = "ptrace and waitpid have no safe interface")]
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::io;
 use std::ptr;
@@ -21,6 +22,8 @@ pub(in crate::sampler) enum Stop {
     Made,
     /// It was asked to stop, or has just been made.
     Asked,
+    /// It begins or ends a system call.
+    Call,
     /// Something else, which is of no interest.
     Other,
     /// It has ended, with this status of `waitpid`.
@@ -31,12 +34,14 @@ pub(in crate::sampler) enum Stop {
 #[derive(Debug)]
 pub(in crate::sampler) struct Tracee {
     pid: i32,
+    /// The registers with which it stopped, if it has been made to begin a system call again.
+    interrupted: RefCell<Option<Box<Registers>>>,
 }
 
 impl Tracee {
-    /// Begins to trace a child, which runs on. It dies when this thread does.
+    /// Begins to trace a process until it executes a program. It runs on, also when this thread ends.
     pub(in crate::sampler) fn seize(pid: i32) -> io::Result<Tracee> {
-        Tracee::seize_with(pid, libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL)
+        Tracee::seize_with(pid, libc::PTRACE_O_TRACEEXEC)
     }
 
     /// Begins to trace a thread of any process, and asks it to stop. When this thread ends, the traced
@@ -56,8 +61,23 @@ impl Tracee {
         if !cfg!(target_arch = "x86_64") {
             return Err(io::ErrorKind::Unsupported.into());
         }
+        let options = options | libc::PTRACE_O_TRACESYSGOOD;
         request(libc::PTRACE_SEIZE, pid, 0, options as usize)?;
-        Ok(Tracee { pid })
+        Ok(Tracee::of(pid))
+    }
+
+    /// A thread that is traced by this thread already; `None` if it is not.
+    pub(in crate::sampler) fn adopt(tid: i32) -> Option<Tracee> {
+        let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+        let tracer = crate::sampler::status::field(&status, "TracerPid")?;
+        // SAFETY: no memory is passed.
+        let own = unsafe { libc::gettid() };
+        (tracer.parse() == Ok(own)).then(|| Tracee::of(tid))
+    }
+
+    fn of(pid: i32) -> Tracee {
+        let interrupted = RefCell::new(None);
+        Tracee { pid, interrupted }
     }
 
     pub(in crate::sampler) fn pid(&self) -> i32 {
@@ -99,28 +119,36 @@ impl Tracee {
         request(libc::PTRACE_CONT, self.pid, 0, signal as usize)
     }
 
+    /// Lets it run on until it begins or ends a system call.
+    pub(in crate::sampler) fn resume_to_call(&self) -> io::Result<()> {
+        request(libc::PTRACE_SYSCALL, self.pid, 0, 0)
+    }
+
     /// Makes it begin a system call again that was interrupted when it was asked to stop. The kernel does
     /// that for most, and programs take the others to have been interrupted by a signal (signal(7)).
     /// Without effect if there is a signal for it.
-    #[cfg(target_arch = "x86_64")]
     pub(in crate::sampler) fn begin_call_again(&self) -> io::Result<()> {
-        let mut registers = self.registers()?.0;
-        let is_interrupted = registers.rax == i64::from(-libc::EINTR).cast_unsigned();
-        let number = registers.orig_rax.cast_signed();
-        if !is_interrupted || !INTERRUPTED.contains(&number) || has_signal(self.pid) {
+        if self.interrupted.borrow().is_some() {
             return Ok(());
         }
-        // The instruction is two bytes long.
-        registers.rip = registers.rip.wrapping_sub(2);
-        registers.rax = registers.orig_rax;
-        registers.orig_rax = u64::MAX;
-        self.set_registers(&Registers(registers))
+        let registers = self.registers()?;
+        let Some(again) = registers.begun_again(&INTERRUPTED) else {
+            return Ok(());
+        };
+        if has_signal(self.pid) {
+            return Ok(());
+        }
+        self.set_registers(&again)?;
+        self.interrupted.replace(Some(Box::new(registers)));
+        Ok(())
     }
 
-    /// Calls are counted on x86-64 only.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(in crate::sampler) fn begin_call_again(&self) -> io::Result<()> {
-        Ok(())
+    /// Takes that back if a signal has come for it meanwhile, which interrupts the call.
+    pub(in crate::sampler) fn let_be_interrupted(&self) -> io::Result<()> {
+        match self.interrupted.take() {
+            Some(registers) if has_signal(self.pid) => self.set_registers(&registers),
+            _ => Ok(()),
+        }
     }
 
     /// The signals that do not reach it, as a set of bits.
@@ -135,6 +163,16 @@ impl Tracee {
     pub(in crate::sampler) fn block(&self, signals: u64) -> io::Result<()> {
         let from = ptr::from_ref(&signals) as usize;
         request(SET_BLOCKED, self.pid, size_of::<u64>(), from)
+    }
+
+    /// The address of what it shares with the kernel for restartable sequences (rseq(2)); `None` if it
+    /// has none, or the kernel does not tell (before Linux 5.13).
+    pub(in crate::sampler) fn sequences(&self) -> Option<u64> {
+        let mut configuration = [0u64; 3];
+        let to = ptr::from_mut(&mut configuration) as usize;
+        let size = size_of_val(&configuration);
+        request(GET_SEQUENCES, self.pid, size, to).ok()?;
+        Some(configuration[0]).filter(|&at| at != 0)
     }
 
     /// What came with the signal that it is about to get.
@@ -152,25 +190,16 @@ impl Tracee {
         request(libc::PTRACE_SETSIGINFO, self.pid, 0, from)
     }
 
-    /// Lets it execute one instruction.
-    pub(in crate::sampler) fn step(&self) -> io::Result<()> {
-        request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)
-    }
-
-    /// Traces it no more, if it is stopped. It runs on.
-    pub(in crate::sampler) fn detach(&self) -> io::Result<()> {
-        self.detach_with(0)
-    }
-
-    /// The same, with a signal if that is not 0.
+    /// Traces it no more, if it is stopped. It runs on, with a signal if that is not 0.
     pub(in crate::sampler) fn detach_with(&self, signal: i32) -> io::Result<()> {
         request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
     }
 
     /// Lets it run until it makes a thread or process, which is traced from its start, gets a signal, or has
-    /// become another program. It does not die when this thread does.
+    /// become another program.
     pub(in crate::sampler) fn resume_alone(&self) -> io::Result<()> {
-        let stops = libc::PTRACE_O_TRACECLONE
+        let stops = libc::PTRACE_O_TRACESYSGOOD
+            | libc::PTRACE_O_TRACECLONE
             | libc::PTRACE_O_TRACEFORK
             | libc::PTRACE_O_TRACEVFORK
             | libc::PTRACE_O_TRACEEXEC;
@@ -184,7 +213,7 @@ impl Tracee {
         let to = ptr::from_mut(&mut number) as usize;
         request(libc::PTRACE_GETEVENTMSG, self.pid, 0, to)?;
         let pid = i32::try_from(number).map_err(|_| io::ErrorKind::InvalidData)?;
-        Ok(Tracee { pid })
+        Ok(Tracee::of(pid))
     }
 
     /// Its registers, while it is stopped.
@@ -219,7 +248,6 @@ impl Tracee {
 
 /// System calls that end with EINTR when a thread stops, also if no signal has come. Those for sockets
 /// do so if they have a timeout.
-#[cfg(target_arch = "x86_64")]
 const INTERRUPTED: [i64; 18] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
@@ -241,11 +269,14 @@ const INTERRUPTED: [i64; 18] = [
     libc::SYS_accept4,
 ];
 
+/// What a stop for a system call looks like (`PTRACE_O_TRACESYSGOOD`). If the tracer is killed then, the
+/// kernel takes it for no signal.
+const CALL: i32 = libc::SIGTRAP | 0x80;
 const GET_BLOCKED: libc::c_uint = 0x420a;
 const SET_BLOCKED: libc::c_uint = 0x420b;
+const GET_SEQUENCES: libc::c_uint = 0x420f;
 
 /// Whether a signal waits for a thread that it does not block.
-#[cfg(target_arch = "x86_64")]
 fn has_signal(tid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let signals = |name| {
@@ -262,6 +293,28 @@ fn has_signal(tid: i32) -> bool {
         .is_none_or(|(waiting, blocked)| waiting & !blocked != 0)
 }
 
+/// A child or tracee of this thread that has stopped or ended and was not waited for; it still is not.
+pub(in crate::sampler) fn waiting() -> Option<i32> {
+    let mut found = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let ends = libc::WEXITED | libc::WSTOPPED;
+    let flags = ends | libc::WNOHANG | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
+    // SAFETY: what is found is written to a live local.
+    let got = unsafe { libc::waitid(libc::P_ALL, 0, found.as_mut_ptr(), flags) };
+    // SAFETY: all bits of the struct are valid values, and it is initialized.
+    let found = unsafe { found.assume_init() };
+    // SAFETY: the kernel has written the fields of a child, or has left all of it zero.
+    let pid = unsafe { found.si_pid() };
+    (got == 0 && pid != 0).then_some(pid)
+}
+
+/// Whether two processes run in the same memory, as after `vfork`; not if the kernel does not tell.
+pub(in crate::sampler) fn share_memory(one: i32, other: i32) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: no memory is passed.
+    let compared = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) };
+    compared == 0
+}
+
 /// What a status of `waitpid` says.
 fn stop(status: libc::c_int) -> Stop {
     if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
@@ -274,6 +327,7 @@ fn stop(status: libc::c_int) -> Stop {
         }
         // Other signals mean that the whole process was stopped.
         (libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => Stop::Asked,
+        (0, CALL) => Stop::Call,
         (0, libc::SIGTRAP) => Stop::Trap,
         (0, signal) => Stop::Signal(signal),
         _ => Stop::Other,
@@ -286,12 +340,12 @@ pub(in crate::sampler) struct SignalInfo(libc::siginfo_t);
 
 /// The registers of a traced process.
 #[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Registers(libc::user_regs_struct);
 
 /// The registers of a traced process.
 #[cfg(not(target_arch = "x86_64"))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Registers;
 
 #[cfg(target_arch = "x86_64")]
@@ -312,6 +366,50 @@ impl Registers {
     pub(in crate::sampler) fn at(mut self, program_counter: u64) -> Registers {
         self.0.rip = program_counter;
         self
+    }
+
+    /// Those with which one of these system calls begins again, if it has just been interrupted.
+    fn begun_again(mut self, calls: &[i64]) -> Option<Registers> {
+        let registers = &mut self.0;
+        let is_interrupted = registers.rax == i64::from(-libc::EINTR).cast_unsigned();
+        if !is_interrupted || !calls.contains(&registers.orig_rax.cast_signed()) {
+            return None;
+        }
+        // The instruction is two bytes long.
+        registers.rip = registers.rip.wrapping_sub(2);
+        registers.rax = registers.orig_rax;
+        registers.orig_rax = u64::MAX;
+        Some(self)
+    }
+
+    /// Those with which a system call begins again that the kernel would have restarted or continued on
+    /// the way back (`ERESTARTSYS` and those behind it).
+    pub(in crate::sampler) fn restarted(mut self) -> Registers {
+        let registers = &mut self.0;
+        let is_call = registers.orig_rax.cast_signed() >= 0;
+        if is_call && matches!(registers.rax.cast_signed(), -514..=-512 | -516) {
+            registers.rip = registers.rip.wrapping_sub(2);
+            registers.rax = registers.orig_rax;
+        }
+        self
+    }
+
+    pub(in crate::sampler) fn stack(&self) -> u64 {
+        self.0.rsp
+    }
+
+    /// The same in no system call.
+    pub(in crate::sampler) fn without_call(mut self) -> Registers {
+        self.0.orig_rax = u64::MAX;
+        self
+    }
+
+    /// Those that a system call takes or changes: rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11.
+    pub(in crate::sampler) fn of_calls(&self) -> [u64; 9] {
+        let it = &self.0;
+        [
+            it.rax, it.rcx, it.rdx, it.rsi, it.rdi, it.r8, it.r9, it.r10, it.r11,
+        ]
     }
 
     /// The registers with which the instruction `syscall` makes this system call.
@@ -357,6 +455,26 @@ impl Registers {
         self
     }
 
+    fn begun_again(self, _: &[i64]) -> Option<Registers> {
+        None
+    }
+
+    pub(in crate::sampler) fn stack(&self) -> u64 {
+        0
+    }
+
+    pub(in crate::sampler) fn without_call(self) -> Registers {
+        self
+    }
+
+    pub(in crate::sampler) fn restarted(self) -> Registers {
+        self
+    }
+
+    pub(in crate::sampler) fn of_calls(&self) -> [u64; 9] {
+        [0; 9]
+    }
+
     pub(in crate::sampler) fn calling(self, _: i64, _: [u64; 6]) -> Registers {
         self
     }
@@ -369,8 +487,8 @@ impl Registers {
 fn request(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: of the requests that are made here, GETREGS writes and SETREGS reads one
     // user_regs_struct at `data`, which is the address of a live one, GETSIGINFO and SETSIGINFO do so
-    // with a siginfo_t, GETEVENTMSG writes one unsigned long, and the two for blocked signals write and
-    // read the eight bytes that `address` states; the others touch no memory of ours.
+    // with a siginfo_t, GETEVENTMSG writes one unsigned long, and the two for blocked signals and the one
+    // for restartable sequences write or read at most as many bytes as `address` states; the others touch no memory of ours.
     let done = unsafe { libc::ptrace(request, pid, address, data) };
     if done == -1 {
         return Err(io::Error::last_os_error());

@@ -3,12 +3,12 @@
 
 mod browse;
 mod kept_answers;
-mod live;
 mod off_cpu;
 mod record;
 mod record_arguments;
 mod record_attach;
 mod record_calls_faults;
+mod record_calls_killed;
 mod record_calls_later;
 mod record_calls_limit;
 mod record_events;
@@ -17,3 +17,4 @@ mod record_kept;
 mod record_others;
 mod top;
 mod top_terminal;
+mod views;

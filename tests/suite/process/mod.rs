@@ -44,6 +44,7 @@ mod record_attach;
 mod record_bounds;
 mod record_calls;
 mod record_calls_faults;
+mod record_calls_harmless;
 mod record_calls_later;
 mod record_calls_limit;
 mod record_calls_shared;

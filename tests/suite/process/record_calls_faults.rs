@@ -94,6 +94,43 @@ fn a_program_whose_first_thread_has_ended_counts_what_it_loads() {
 }
 
 #[test]
+fn nobody_waits_for_a_thread_that_waits_in_the_kernel() {
+    // It waits in the kernel until its child ends, which has its memory. The first thread ends the
+    // child when it has loaded the library.
+    let text = r#"
+        static int ends[2], ready[2];
+        static void *waits(void *sum) {
+            char byte = 0;
+            if (!vfork()) {
+                ssize_t done = write(ready[1], &byte, 1) + read(ends[0], &byte, 1);
+                _exit(done != 2);
+            }
+            for (int i = 0; i < 1000; i++) ++*(int *)sum;
+            return 0;
+        }
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            char byte = 0;
+            int sum = 0, calls;
+            if (argc < 2 || pipe(ends) || pipe(ready)) return 1;
+            pthread_create(&thread, 0, waits, &sum);
+            if (read(ready[0], &byte, 1) != 1) return 1;
+            calls = load(argv[1]);
+            if (write(ends[1], &byte, 1) != 1) return 1;
+            pthread_join(thread, 0);
+            return sum == 1000 ? calls + load(argv[1]) : 1;
+        }"#;
+    if let Some((room, output)) = loads(text, &[], 1) {
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(20), "{text}");
+        assert!(!text.contains("does not stop"), "{text}");
+        // It stops before it executes another instruction.
+        let graph = graph(&room, &[]);
+        assert_eq!(calls(&graph, "plugin_run", "inside"), Some((20, false)));
+    }
+}
+
+#[test]
 fn a_process_whose_first_thread_has_ended_counts_while_it_is_recorded() {
     if !can_record() {
         return;

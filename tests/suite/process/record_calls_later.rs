@@ -91,7 +91,7 @@ fn counts_are_lower_bounds_where_a_process_could_not_be_changed() {
         return;
     }
     let room = Room::new();
-    // From the third load on it runs under a filter that allows everything.
+    // From the third load on it runs under a filter that allows everything. Its code does not show that.
     let text = r#"
         #include <dlfcn.h>
         #include <linux/filter.h>
@@ -101,8 +101,9 @@ fn counts_are_lower_bounds_where_a_process_could_not_be_changed() {
             struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
             struct sock_fprog program = {1, &allow};
             int calls = 0;
+            volatile int filters = PR_SET_SECCOMP;
             for (int i = 0; i < 5; i++) {
-                if (i == 2) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), prctl(PR_SET_SECCOMP, 2, &program);
+                if (i == 2) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), prctl(filters, 2, &program);
                 void *library = dlopen(argv[argc - 1], RTLD_NOW);
                 ((int (*)(int, int *))dlsym(library, "plugin_run"))(10, &calls);
                 dlclose(library);

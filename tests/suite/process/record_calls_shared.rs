@@ -223,10 +223,15 @@ fn children_that_the_program_traces_itself_are_reported_as_not_followed() {
     };
     let program = program.to_str().unwrap();
     let script = ["-nx", "-batch", "-ex", "run < /dev/null", program];
-    // A debugger starts programs through a shell.
-    for (tool, arguments, started) in [
-        ("strace", &["-f", "-o", "/dev/null", program][..], program),
-        ("gdb", &script, "sh"),
+    // A debugger starts programs through a shell. Nothing that reports is put into strace, which may
+    // restrict its system calls.
+    for (tool, arguments, told) in [
+        (
+            "strace",
+            &["-f", "-o", "/dev/null", program][..],
+            ["1 program started by exec", "calls were not counted"],
+        ),
+        ("gdb", &script, ["sh", "traces it"]),
     ] {
         if ran(Command::new(tool).arg("--version").stderr(Stdio::null())).is_none() {
             continue;
@@ -234,7 +239,7 @@ fn children_that_the_program_traces_itself_are_reported_as_not_followed() {
         let command = [&[tool][..], arguments].concat();
         let output = counted(&room, &["--follow-exec"], &command);
         let said = stderr(&output);
-        let expected = |line: &&str| line.contains(started) && line.contains("traces it");
+        let expected = |line: &&str| told.iter().all(|part| line.contains(part));
         assert!(said.lines().any(|line| expected(&line)), "{said}");
     }
 }

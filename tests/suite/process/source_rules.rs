@@ -276,9 +276,9 @@ fn a_page_has_no_text_that_was_not_compiled() {
         read(&mut files(Audience::Screen, false), &stated, LINES + 1),
         Ok(())
     );
-    let with = |md5: [u8; 16]| {
+    let with = |digest: [u8; 16]| {
         let stated = stated.stated.clone().map(|it| StatedSource {
-            md5: Some(md5),
+            digest: Some(digest),
             ..it
         });
         SourceClaim {
@@ -310,7 +310,9 @@ fn the_checksum_that_clang_states_is_compared() {
     let path = room.join("program.c").display().to_string();
     let stated = binary.lines().stated_sources(Svma(0), &[&path]).remove(0);
     assert!(
-        stated.as_ref().is_some_and(|stated| stated.md5.is_some()),
+        stated
+            .as_ref()
+            .is_some_and(|stated| stated.digest.is_some()),
         "{stated:?}"
     );
     let claim = SourceClaim {

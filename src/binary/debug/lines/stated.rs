@@ -19,7 +19,7 @@ pub struct StatedSource {
     /// Whether it is below the directory of the compilation, or that of the unit's main source.
     pub is_near: bool,
     /// The MD5 of the file that was compiled (DWARF 5, section 6.2.4.1).
-    pub md5: Option<[u8; 16]>,
+    pub digest: Option<[u8; 16]>,
     /// The number of the unit's language (DWARF 5, section 7.12).
     pub language: Option<u16>,
 }
@@ -76,7 +76,7 @@ pub(super) fn add<'b>(
             *known = Some(StatedSource {
                 is_near: is_near(main, &path),
                 places: places(main, directory, &text(name), &path, language),
-                md5: header.file_has_md5().then(|| *file.md5()),
+                digest: header.file_has_md5().then(|| *file.md5()),
                 language: language.map(|language| language.0),
             });
         }
