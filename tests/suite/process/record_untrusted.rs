@@ -1,5 +1,4 @@
-//! What processes show of themselves in `/proc` may be of any length; a recorder reads a part of it. Kind:
-//! process.
+//! What processes show of themselves in `/proc` may be of any length; a recorder reads a part of it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
