@@ -82,7 +82,7 @@ listed() {
 listed skipped
 listed repeated
 echo "== slowest"
-sed -nE 's/^test (.*) \.\.\. ok <([0-9.]+)s>$/\2 s  \1/p' "$output/tests" | sort -rn | head -n 10
+sed -nE 's/^test (.*) \.\.\. ok <([0-9.]+)s>$/\2 s  \1/p' "$output/tests" | sort -rn | sed -n 1,10p
 echo "== phases"
 list_phases
 exit "$status"

@@ -33,7 +33,7 @@ pub(in crate::input) mod speedscope {
         true
     }
 
-    pub(in crate::input) fn read(_: &[u8]) -> Result<Profile, Reason> {
+    pub(in crate::input) fn read(_: Vec<u8>) -> Result<Profile, Reason> {
         Err(Reason::NotBuiltIn {
             format: "speedscope",
         })

@@ -16,6 +16,10 @@ const ATTEMPTS: u32 = 3;
 /// As the test does at its last attempt.
 pub fn repeated(test: impl Fn()) {
     watch();
+    until_it_holds(test, |repetition| listed("repeated", repetition));
+}
+
+fn until_it_holds(test: impl Fn(), mut report: impl FnMut(&str)) {
     for attempt in 1.. {
         let Err(failure) = panic::catch_unwind(AssertUnwindSafe(&test)) else {
             return;
@@ -25,7 +29,7 @@ pub fn repeated(test: impl Fn()) {
         }
         let next = attempt + 1;
         let failed = message(&*failure).replace('\n', " ");
-        listed("repeated", &format!("{next} of {ATTEMPTS}: {failed}"));
+        report(&format!("{next} of {ATTEMPTS}: {failed}"));
     }
 }
 
@@ -39,27 +43,28 @@ fn message(failure: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::panic::catch_unwind;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use super::{ATTEMPTS, message, repeated};
+    use super::{ATTEMPTS, message, until_it_holds};
 
     #[test]
     fn a_test_that_never_holds_fails() {
-        let failure = catch_unwind(|| repeated(|| panic!("planted: never"))).unwrap_err();
-        assert_eq!(message(&*failure), "planted: never");
+        let mut reports = Vec::new();
+        let never = || panic!("never");
+        let run = AssertUnwindSafe(|| until_it_holds(never, |text| reports.push(text.to_owned())));
+        assert_eq!(message(&*catch_unwind(run).unwrap_err()), "never");
+        assert_eq!(reports, ["2 of 3: never", "3 of 3: never"]);
     }
 
     #[test]
     fn a_test_runs_until_it_holds() {
         let runs = Cell::new(0);
-        repeated(|| {
+        let at_last = || {
             runs.set(runs.get() + 1);
-            assert!(
-                runs.get() == ATTEMPTS,
-                "planted: {} of {ATTEMPTS}",
-                runs.get()
-            );
-        });
-        assert_eq!(runs.get(), ATTEMPTS);
+            assert!(runs.get() == ATTEMPTS, "{} of {ATTEMPTS}", runs.get());
+        };
+        let mut reports = 0;
+        until_it_holds(at_last, |_| reports += 1);
+        assert_eq!((runs.get(), reports), (ATTEMPTS, ATTEMPTS - 1));
     }
 }
