@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::areas::Areas;
 use super::bell::Bell;
@@ -15,7 +15,7 @@ use super::given_up::GivenUp;
 use super::install::{Arrival, Stopped};
 use super::limit::Limit;
 use super::loaded::Memory;
-use super::omens::Omens;
+use super::omens::{Known, Omens};
 use super::place::Place;
 use super::refusals::{ptrace_scope, refuse_changing, refuse_privileges};
 use super::threads::{Left, living};
@@ -59,8 +59,8 @@ pub(in crate::sampler) struct Counting {
     pub(super) reports: Vec<Change>,
     /// What the program may do.
     pub(super) omens: Omens,
-    /// Files that were loaded later and do not restrict system calls.
-    pub(super) harmless: FxHashSet<FileIdentity>,
+    /// What the files that it has loaded may do.
+    pub(super) looked_through: Known,
     /// Who has the lock of the bell without a report, and since when.
     pub(super) held: Option<(i32, Instant)>,
     /// Keeps the slowdown below a limit, if there is one.
@@ -126,7 +126,7 @@ impl Counting {
             agents: Vec::new(),
             reports: Vec::new(),
             omens: Omens::default(),
-            harmless: FxHashSet::default(),
+            looked_through: Known::default(),
             held: None,
             limit: None,
             given_up: GivenUp::default(),
@@ -285,7 +285,7 @@ impl Counting {
         planner: &mut dyn CallPlanner,
         descriptor: u64,
     ) -> Result<(), Error> {
-        let omens = stopped.omens(memory.images.iter());
+        let omens = stopped.omens(memory.images.iter(), &mut self.looked_through);
         self.omens = omens.map_err(Error::counting("read the program's code"))?;
         let loader = memory.images.iter().find(|image| image.is_loader);
         let Some(loader) = loader.cloned() else {

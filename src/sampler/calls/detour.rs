@@ -20,11 +20,8 @@
 //! continue (`restart_syscall`) begins again. A sleep takes longer by what was over of it.
 
 use std::io;
-use std::path::Path;
 
-use crate::files::read_list;
-use crate::sampler::targets::mapped::{Mapped, mappings};
-use crate::sampler::targets::process::MAPPINGS;
+use crate::sampler::targets::mapped::{Mapped, mappings, maps};
 use crate::sampler::targets::tracee::Registers;
 
 /// The bytes that are needed: the instructions, the signal mask, and an argument that is a string.
@@ -61,8 +58,7 @@ impl Detour {
         thread: i32,
         read: &dyn Fn(u64, &mut [u8]) -> io::Result<()>,
     ) -> io::Result<Option<Detour>> {
-        let maps = read_list(Path::new(&format!("/proc/{thread}/maps")), MAPPINGS, b'\n')?;
-        let maps = maps.bytes;
+        let maps = maps(thread)?;
         let is_vdso = |mapped: &Mapped<'_>| mapped.path == b"[vdso]";
         // The vdso first: a file may have zeros at its end that mean something.
         let vdso = mappings(&maps).filter(is_vdso);

@@ -1,19 +1,19 @@
 //! Stops a program for a moment, and redirects its calls to stubs.
 
 use std::ffi::CStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::detour::Detour;
 use super::loaded::{Auxiliary, Memory};
-use super::omens::Omens;
+use super::omens::{Known, Omens};
 use super::refusals::is_restricted;
 use super::start::{LoaderStops, Reached, run_to_start};
 use super::threads::{Left, PATIENCE, Threads};
 use super::{Change, LoadedImage};
-use crate::sampler::targets::mapped::mappings;
+use crate::sampler::targets::mapped::{mappings, maps};
 use crate::sampler::targets::tracee::{Registers, SignalInfo, Stop, Tracee};
 
 /// How much of the program's code is looked at at once.
@@ -192,11 +192,12 @@ impl Stopped {
     pub(super) fn omens<'a>(
         &self,
         images: impl Iterator<Item = &'a LoadedImage>,
+        known: &mut Known,
     ) -> io::Result<Omens> {
-        let maps = fs::read(format!("/proc/{}/maps", self.tracee.pid()))?;
+        let maps = maps(self.tracee.pid())?;
         let mapped: Vec<_> = mappings(&maps).collect();
         let read = |at: u64, bytes: &mut [u8]| self.read(at, bytes);
-        Ok(Omens::of(images, &mapped, &read))
+        Ok(Omens::of(images, known, &mapped, &read))
     }
 
     /// What is in its memory.

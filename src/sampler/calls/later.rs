@@ -27,7 +27,7 @@ use super::threads::has_ended;
 use super::{CallPlanner, Chosen, LoadedImage, shared_memory, start};
 use crate::base::system_reason;
 use crate::sampler::targets::child::Child;
-use crate::sampler::targets::mapped::mappings;
+use crate::sampler::targets::mapped::{mappings, maps};
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
 /// How long apart a program is looked at that executes another, and how long it may take: others that load
@@ -151,20 +151,15 @@ impl Counting {
     /// Reports nothing more from a process that has loaded code that may restrict its system calls, before
     /// that code runs.
     fn heed(&mut self, report: Report, news: &[LoadedImage], planner: &mut dyn CallPlanner) {
-        let maps = fs::read(format!("/proc/{}/maps", report.thread)).unwrap_or_default();
+        let maps = maps(report.thread).unwrap_or_default();
         let mapped: Vec<_> = mappings(&maps).collect();
         let Ok(memory) = open_memory(report.thread) else {
             return;
         };
         let read = |at: u64, bytes: &mut [u8]| memory.read_exact_at(bytes, at);
-        let news = news
-            .iter()
-            .filter(|image| self.harmless.insert(image.identity));
-        if !Omens::of(news, &mapped, &read).filters {
+        if !Omens::of(news.iter(), &mut self.looked_through, &mapped, &read).filters {
             return;
         }
-        // Another process that loads them is to be left alone, too.
-        self.harmless.clear();
         planner.refused(Path::new(LATER), RESTRICTS);
         self.areas.refuse_any();
         let Ok(stopped) = Stopped::attach(report.pid, &mut self.left) else {

@@ -8,8 +8,8 @@ use std::{fs, io};
 use super::{CodeMapping, FileIdentity, LoadedImage};
 use crate::files::read_list;
 use crate::perfdata::CallCounts;
+use crate::sampler::targets::mapped::MAPPINGS;
 use crate::sampler::targets::mapped::mappings;
-use crate::sampler::targets::process::MAPPINGS;
 
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;

@@ -12,7 +12,9 @@
 
 use std::io;
 
-use super::LoadedImage;
+use rustc_hash::FxHashMap;
+
+use super::{FileIdentity, LoadedImage};
 use crate::sampler::targets::mapped::Mapped;
 
 /// How much is read at once, and how much of that again, so that nothing is cut.
@@ -59,27 +61,46 @@ struct Found {
 /// Reads memory.
 pub(super) type Read<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + 'a;
 
+/// What files show that were looked through, each with the size of what is mapped of it. A compiler is
+/// started for each source of a build, and has 30 MB of code.
+pub(super) type Known = FxHashMap<(FileIdentity, u64), Omens>;
+
 impl Omens {
     /// What these images show, of those in the memory of a process with these mappings.
     pub(super) fn of<'a>(
         images: impl Iterator<Item = &'a LoadedImage>,
+        known: &mut Known,
         mapped: &[Mapped<'_>],
         read: &Read<'_>,
     ) -> Omens {
         let mut omens = Omens::default();
-        for image in images.filter(|image| !is_of_system(image)) {
-            let mut found = Found::default();
-            for mapping in &image.mappings {
-                look_through(mapping.start, mapping.end, read, &mut |bytes| {
-                    found.look(bytes);
-                });
-            }
-            let imports = |name: &[u8]| imports(image, mapped, read, name);
-            omens.filters |= found.filters || found.filters_by_prctl && imports(b"\0prctl\0");
-            omens.sets_segment |=
-                found.sets_segment || found.sets_by_arch_prctl && imports(b"\0arch_prctl\0");
+        for image in images {
+            let (start, end) = image.span;
+            let file = (image.identity, end.wrapping_sub(start));
+            let of_it = known.entry(file);
+            let of_it = of_it.or_insert_with(|| Omens::of_image(image, mapped, read));
+            omens.filters |= of_it.filters;
+            omens.sets_segment |= of_it.sets_segment;
         }
         omens
+    }
+
+    fn of_image(image: &LoadedImage, mapped: &[Mapped<'_>], read: &Read<'_>) -> Omens {
+        if is_of_system(image) {
+            return Omens::default();
+        }
+        let mut found = Found::default();
+        for mapping in &image.mappings {
+            look_through(mapping.start, mapping.end, read, &mut |bytes| {
+                found.look(bytes);
+            });
+        }
+        let imports = |name: &[u8]| imports(image, mapped, read, name);
+        let sets_by_import = found.sets_by_arch_prctl && imports(b"\0arch_prctl\0");
+        Omens {
+            filters: found.filters || found.filters_by_prctl && imports(b"\0prctl\0"),
+            sets_segment: found.sets_segment || sets_by_import,
+        }
     }
 }
 

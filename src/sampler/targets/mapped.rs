@@ -5,7 +5,14 @@
 //! range                     rights offset device inode  path as the process has it
 //! ```
 
+use std::io;
+use std::path::Path;
+
 use crate::base::utf8;
+use crate::files::read_list;
+
+/// The most bytes that are read of a list of mappings.
+pub(in crate::sampler) const MAPPINGS: usize = 32 << 20;
 
 /// A mapping of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +41,12 @@ impl Mapped<'_> {
     pub(in crate::sampler) fn len(&self) -> u64 {
         self.end - self.start
     }
+}
+
+/// The list of what a process or thread has mapped, the first 32 MiB of it.
+pub(in crate::sampler) fn maps(id: i32) -> io::Result<Vec<u8>> {
+    let list = read_list(Path::new(&format!("/proc/{id}/maps")), MAPPINGS, b'\n')?;
+    Ok(list.bytes)
 }
 
 /// Returns the mappings in a list; other lines are passed over.

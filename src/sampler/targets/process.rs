@@ -7,14 +7,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::mapped::{Mapped, mappings};
+use super::mapped::{MAPPINGS, Mapped, mappings};
 use crate::base::utf8;
 use crate::files::{LastLink, Root, read_list};
 use crate::sampler::capabilities::{Trial, try_process};
 use crate::sampler::status::field;
-
-/// The most bytes that are read of a list of mappings.
-pub(in crate::sampler) const MAPPINGS: usize = 32 << 20;
 
 /// A file with code that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]

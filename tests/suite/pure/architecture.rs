@@ -605,9 +605,7 @@ fn read_whole_of_processes(tree: &Tree) -> Vec<String> {
     for (file, text) in tree.sources() {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for (number, line) in code.lines().enumerate() {
-            let is_process = ["/proc/{pid}", "/proc/{tid}", "/proc/{thread}"]
-                .iter()
-                .any(|process| line.contains(process));
+            let is_process = line.contains("\"/proc/{");
             let is_opened = ways.iter().any(|way| line.contains(way));
             // The program, by the name that the kernel has for it.
             let is_program = line.contains("canonicalize(format!(\"/proc/{thread}/exe\"))");
