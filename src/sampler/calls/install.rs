@@ -11,7 +11,7 @@ use super::loaded::{Auxiliary, Memory};
 use super::omens::{Known, Omens};
 use super::refusals::is_restricted;
 use super::start::{LoaderStops, Reached, run_to_start};
-use super::threads::{Left, PATIENCE, Threads};
+use super::threads::{Left, PATIENCE, Threads, is_pending};
 use super::{Change, LoadedImage};
 use crate::sampler::targets::mapped::{mappings, maps};
 use crate::sampler::targets::tracee::{Registers, SignalInfo, Stop, Tracee};
@@ -331,13 +331,28 @@ impl Stopped {
             return Ok(());
         };
         if on.has_begun && self.ended.is_none() {
-            self.tracee.block(on.mask)?;
+            // Of the signals that wait only the one comes that it was about to get: others keep what they
+            // were sent with.
+            let before = self.signal.take();
+            let waiting = before
+                .as_ref()
+                .map_or(on.mask, |(signal, _)| !(1 << (signal - 1)));
+            self.tracee.block(waiting)?;
             // The kernel begins interrupted calls again only behind a stop of this kind.
             self.tracee.stop()?;
             self.tracee.resume(0)?;
-            let stop = self.tracee.wait()?;
+            let mut stop = self.tracee.wait()?;
             self.tracee.set_registers(&self.registers)?;
-            let before = self.signal.take();
+            let thread = self.tracee.pid();
+            let comes = |before: &Option<(i32, SignalInfo)>| {
+                before
+                    .as_ref()
+                    .is_some_and(|(signal, _)| is_pending(thread, *signal))
+            };
+            while stop == Stop::Asked && comes(&before) {
+                self.tracee.resume(0)?;
+                stop = self.tracee.wait()?;
+            }
             match stop {
                 Stop::Ended(status) => return Err(self.has_ended(status)),
                 Stop::Signal(_) | Stop::Trap => {
@@ -349,6 +364,7 @@ impl Stopped {
                 }
                 _ => {}
             }
+            self.tracee.block(on.mask)?;
         }
         self.memory.write_all_at(&Detour::unused(), on.detour.at)
     }

@@ -13,6 +13,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::sampler::status::field;
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::tracee::{self, Stop, Tracee};
 
@@ -279,6 +280,13 @@ pub(super) fn signal(stop: Stop) -> i32 {
         Stop::Trap => libc::SIGTRAP,
         Stop::Exec | Stop::Made | Stop::Asked | Stop::Call | Stop::Other | Stop::Ended(_) => 0,
     }
+}
+
+/// Whether a signal waits for this thread, not for its process.
+pub(super) fn is_pending(tid: i32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let waiting = field(&status, "SigPnd").and_then(|set| u64::from_str_radix(set, 16).ok());
+    waiting.is_some_and(|set| set >> (signal - 1) & 1 == 1)
 }
 
 /// A thread of a process that has not ended, whose `/proc` shows what all of them have: if the first
