@@ -326,6 +326,14 @@ mod tests {
     }
 
     #[test]
+    fn a_shift_by_more_than_all_bits_keeps_the_sign() {
+        // DW_OP_const1u 1; DW_OP_const1u 63; DW_OP_shl; DW_OP_const1u 100; DW_OP_shra
+        let (put, shl, shra) = (op::DW_OP_const1u.0, op::DW_OP_shl.0, op::DW_OP_shra.0);
+        let bytes = [put, 1, put, 63, shl, put, 100, shra];
+        assert_eq!(value(&bytes, None), Ok(u64::MAX));
+    }
+
+    #[test]
     fn a_saved_stack_pointer_is_read_from_memory() {
         // As the frame of a signal handler's caller has it: DW_OP_breg7 8; DW_OP_deref.
         let bytes = [op::DW_OP_breg7.0, 8, op::DW_OP_deref.0];

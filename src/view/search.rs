@@ -247,6 +247,7 @@ mod tests {
             ("Main", "main", 0),
             ("prase", "parse", 2),
             ("parse", "parser", 1),
+            ("parser", "parse", 1),
         ];
         for (wanted, name, expected) in cases {
             let wanted: Vec<char> = wanted.chars().collect();

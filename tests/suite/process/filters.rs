@@ -196,3 +196,26 @@ fn an_event_that_is_unknown_or_ambiguous_is_an_error_that_lists_the_events() {
         }
     }
 }
+
+#[test]
+fn what_was_lost_is_counted_once_of_two_reports() {
+    let directory = directory("lost-twice");
+    for (meanwhile, at_the_end) in [(5, 3), (3, 5)] {
+        let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+        recording.process(7, "app");
+        recording.sample(Taken {
+            task: 7,
+            time: 1_000,
+            user: &[0x1000],
+            ..Taken::default()
+        });
+        recording.lost(meanwhile, at_the_end);
+        let data = directory.join("perf.data");
+        recording.write(&data);
+        let flat = proftool(&["flat", "--format", "json"]).arg(&data).output();
+        let flat: serde_json::Value = serde_json::from_slice(&flat.unwrap().stdout).unwrap();
+        let lost = flat["caveats"].as_array().unwrap().iter();
+        let lost: Vec<_> = lost.filter(|caveat| caveat["kind"] == "lost").collect();
+        assert!(lost.len() == 1 && lost[0]["count"] == 5, "{flat}");
+    }
+}

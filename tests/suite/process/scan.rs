@@ -765,3 +765,11 @@ fn sections_that_share_their_bytes_are_read_once() {
         calls.problems
     );
 }
+
+#[test]
+fn a_function_ends_with_its_section() {
+    let elf = Elf::program(&[0x90; 5], &[("f", 0x1000, u64::MAX)]);
+    let binary = Binary::from_bytes(elf.bytes()).unwrap();
+    let function = binary.functions().first().unwrap();
+    assert_eq!(function.end().0 - function.start.0, 5);
+}

@@ -11,6 +11,8 @@ pub const SAMPLE: u32 = 9;
 
 pub const SWITCH: u32 = 14;
 
+pub const LOST: u32 = 2;
+pub const LOST_SAMPLES: u32 = 13;
 pub const KSYMBOL: u32 = 17;
 
 pub const MISC_KERNEL: u16 = 1;
@@ -145,6 +147,13 @@ impl Recording {
     }
 
     /// A thread leaves its processor to wait, or comes back.
+    /// Records that were lost: as the kernel says it meanwhile, and as the recorder does at the end.
+    pub fn lost(&mut self, meanwhile: u64, at_the_end: u64) {
+        let body = [1_u64.to_ne_bytes(), meanwhile.to_ne_bytes()].concat();
+        self.record(LOST, 0, &body, Some((0, 0)));
+        self.record(LOST_SAMPLES, 0, &at_the_end.to_ne_bytes(), Some((0, 0)));
+    }
+
     pub fn switch(&mut self, task: i32, time: u64, out: bool) {
         let misc = if out { MISC_SWITCH_OUT } else { 0 };
         self.record(SWITCH, misc, &[], Some((task, time)));
