@@ -1,5 +1,5 @@
-//! The types that several rooms share: addresses, ids, names, events and caveats; and threads, with maps
-//! over items by several of them.
+//! The types that several rooms share: addresses, ids, names, events and caveats; and threads,
+//! with maps over items by several of them.
 //!
 //! `base` imports no other room, and knows neither Linux formats nor call graphs. A type is here if
 //! rooms of both wings need it.

@@ -1,8 +1,8 @@
 //! Threads: the one place where they are made.
 //!
-//! Anything may forbid another thread: a limit of processes of a user (`RLIMIT_NPROC`), of a container
-//! (`pids.max`), of address space (`RLIMIT_AS`). So [`Workers::start`] and [`start`] give the work back
-//! where there is no thread for it, and the caller does it itself, or does without it:
+//! Anything may forbid another thread: a limit of processes of a user (`RLIMIT_NPROC`), of a
+//! container (`pids.max`), of address space (`RLIMIT_AS`). So [`Workers::start`] and [`start`]
+//! return the work where no thread can be made, and the caller does it itself, or does without it:
 //!
 //! ```
 //! use proftool::base::workers;
@@ -18,7 +18,7 @@
 //! assert_eq!((one, other), (1, 2));
 //! ```
 //!
-//! The rule of the map: no other file makes threads (`tests/suite/architecture.rs`).
+//! The rule of the map: no other file makes threads (`tests/suite/pure/architecture.rs`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle, Thread};

@@ -23,27 +23,30 @@ pub(super) fn beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<Owne
         return Err(Errno::NOENT);
     }
     let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    for _ in 0..TRIES {
-        match rustix::fs::openat2(root, path, flags, Mode::empty(), how) {
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(Errno::NOSYS | Errno::PERM) => return step_by_step(root, path, flags),
-            other => return other,
-        }
-    }
-    step_by_step(root, path, flags)
+    by_kernel(root, path, flags, how).unwrap_or_else(|| step_by_step(root, path, flags))
 }
 
 /// Opens `path` below `root` with these flags: no link is followed, and `..` does not lead out of it.
 pub(super) fn without_links(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    by_kernel(root, path, flags, how).unwrap_or_else(|| links_refused(root, path, flags))
+}
+
+/// What the kernel's own resolution says; `None` where it has none, or something is renamed all the time.
+fn by_kernel(
+    root: &OwnedFd,
+    path: &Path,
+    flags: OFlags,
+    how: ResolveFlags,
+) -> Option<Result<OwnedFd, Errno>> {
     for _ in 0..TRIES {
         match rustix::fs::openat2(root, path, flags, Mode::empty(), how) {
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(Errno::NOSYS | Errno::PERM) => return links_refused(root, path, flags),
-            other => return other,
+            Err(Errno::NOSYS | Errno::PERM) => return None,
+            other => return Some(other),
         }
     }
-    links_refused(root, path, flags)
+    None
 }
 
 /// The same for kernels without `openat2`.
