@@ -9,9 +9,7 @@ cd "$(dirname "$0")/.."
 kits=$(realpath -m ../shared)
 [ -d "$kits" ] || { echo "no kits at $kits"; exit 0; }
 [ $# -gt 0 ] || set -- identity stacks
-# An example has the features of the tests' packages, without which the library is built once more.
-cargo build --locked --quiet --bins --example top_replay
-proftool=$(realpath "${CARGO_TARGET_DIR:-target}/debug/proftool")
+proftool=$(realpath -e "${CARGO_TARGET_DIR:-target}/debug/proftool")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

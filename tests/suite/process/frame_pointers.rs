@@ -33,28 +33,28 @@ const WITH: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointe
 
 #[test]
 fn how_a_program_was_compiled_is_seen_in_its_code() {
-    for level in ["-O0", "-O1", "-O2", "-O3"] {
-        for (compiler, source) in [("gcc", "recurse.c"), ("g++", "shapes.cpp")] {
-            let name = |keeps: &str| format!("{source}{level}.{keeps}");
-            let mut flags = vec![level, "-g"];
-            flags.extend(WITH);
-            if let Some(program) = compiled(&name("with"), compiler, source, &flags) {
-                let found = looked_at(&program);
-                assert!(found.keeping > 2, "{source} {level}: {found:?}");
-                assert_eq!(found.not_keeping, 0, "{source} {level}");
-                let judged = judged(&program);
-                assert!(
-                    matches!(judged, Verdict::FramePointers { .. }),
-                    "{judged:?}"
-                );
-            }
-            let flags = [level, "-g", "-fomit-frame-pointer"];
-            if let Some(program) = compiled(&name("without"), compiler, source, &flags) {
-                let found = looked_at(&program);
-                // A function that asks for the address of its frame has one all the same.
-                assert!(found.lacking() > Some(0.7), "{source} {level}: {found:?}");
-                assert_eq!(judged(&program), Verdict::Copies { file: 0 });
-            }
+    let c = ["-O0", "-O1", "-O2", "-O3"].map(|level| (level, "gcc", "recurse.c"));
+    let cpp = ["-O0", "-O2"].map(|level| (level, "g++", "shapes.cpp"));
+    for (level, compiler, source) in c.into_iter().chain(cpp) {
+        let name = |keeps: &str| format!("{source}{level}.{keeps}");
+        let mut flags = vec![level, "-g"];
+        flags.extend(WITH);
+        if let Some(program) = compiled(&name("with"), compiler, source, &flags) {
+            let found = looked_at(&program);
+            assert!(found.keeping > 2, "{source} {level}: {found:?}");
+            assert_eq!(found.not_keeping, 0, "{source} {level}");
+            let judged = judged(&program);
+            assert!(
+                matches!(judged, Verdict::FramePointers { .. }),
+                "{judged:?}"
+            );
+        }
+        let flags = [level, "-g", "-fomit-frame-pointer"];
+        if let Some(program) = compiled(&name("without"), compiler, source, &flags) {
+            let found = looked_at(&program);
+            // A function that asks for the address of its frame has one all the same.
+            assert!(found.lacking() > Some(0.7), "{source} {level}: {found:?}");
+            assert_eq!(judged(&program), Verdict::Copies { file: 0 });
         }
     }
 }

@@ -25,7 +25,7 @@ fn page_of(name: &str, functions: usize, length: usize) -> (PathBuf, Value) {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            write!(middle, "t<{:x}>", state >> 33).unwrap();
+            write!(middle, "t_{:x}_", state >> 33).unwrap();
         }
         let separator = if number % 3 == 0 { "main;" } else { ";" };
         write!(stacks, "{separator}f{middle}g").unwrap();
@@ -52,7 +52,7 @@ fn wanted(directory: &Path) -> Vec<(u64, u64)> {
 
 #[test]
 fn long_names_are_shortened_where_a_page_would_be_too_large() {
-    let (directory, data) = page_of("html-long-names", 8_000, 700);
+    let (directory, data) = page_of("html-long-names", 4_000, 1400);
     let event = &data["events"][0];
     // All functions are there with all figures, and names stay different.
     assert_eq!(weights(event), wanted(&directory));
@@ -60,7 +60,7 @@ fn long_names_are_shortened_where_a_page_would_be_too_large() {
     assert!(event["graph"].is_object() && event["pairs"].is_string());
     let names = data["functions"]["names"].as_array().unwrap();
     let shortened = numbers(&data["functions"]["shortened"]);
-    assert_eq!(shortened.len(), 8_000);
+    assert_eq!(shortened.len(), 4_000);
     for &place in &shortened {
         let name = names[place as usize].as_str().unwrap();
         assert!(
@@ -72,7 +72,7 @@ fn long_names_are_shortened_where_a_page_would_be_too_large() {
 
 #[test]
 fn the_lightest_functions_are_left_out_where_a_page_would_be_too_large() {
-    let (directory, data) = page_of("html-many-names", 40_000, 110);
+    let (directory, data) = page_of("html-many-names", 30_000, 120);
     let event = &data["events"][0];
     let flat = &event["flat"];
     let least = flat["left_out_most"].as_u64().unwrap();

@@ -203,16 +203,16 @@ fn a_page_of_a_part_of_time_has_a_time_line_of_that_part() {
 #[test]
 fn a_page_without_room_leaves_out_the_lightest_and_keeps_what_is_left_exact() {
     // The names alone take more than a page should.
-    const FUNCTIONS: u64 = 10_000;
+    const FUNCTIONS: u64 = 6_000;
     let directory = support::directory("html-room");
     let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
     let start = |function: u64| 0xffff_ffff_8100_0000 + 0x1000 * function;
     recording.process(7, "many");
     for function in 0..FUNCTIONS {
-        let name = format!("f{function}_{}", "x".repeat(480));
+        let name = format!("f{function}_{}", "x".repeat(800));
         recording.kernel_function(&name, start(function), 0x1000);
     }
-    for number in 0..FUNCTIONS + 2000 {
+    for number in 0..FUNCTIONS + 1200 {
         // The first ones are taken twice.
         let function = number % FUNCTIONS;
         recording.sample(Taken {
