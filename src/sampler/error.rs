@@ -348,6 +348,8 @@ pub enum Note {
     Begun,
     /// The recording is whole; the command goes on.
     CommandGoesOn,
+    /// The recorder has got a signal to end, and waits for the command, which has this number.
+    Awaits(i32),
     /// The output cannot be written any more.
     OutputFailed {
         /// The output.
@@ -360,12 +362,13 @@ pub enum Note {
 }
 
 impl Note {
-    /// Returns whether the recording will lack something that the user expects, so that the note is
-    /// shown even with quiet output.
-    pub fn is_loss(&self) -> bool {
+    /// Returns whether the user waits, or the recording will lack something that they expect, so that the
+    /// note is shown even with quiet output.
+    pub fn is_essential(&self) -> bool {
         matches!(
             self,
             Note::OutputFailed { .. }
+                | Note::Awaits(_)
                 | Note::NoCopies
                 | Note::GroupsNotInherited
                 | Note::HiddenMappings { .. }
@@ -458,6 +461,11 @@ impl fmt::Display for Note {
             ),
             Note::Begun => f.write_str("recording"),
             Note::CommandGoesOn => f.write_str("the recording has ended; the command continues"),
+            Note::Awaits(pid) => write!(
+                f,
+                "waiting for the command to end (process {pid}); a second signal or Ctrl-C ends the \
+                 recording without it"
+            ),
             Note::OutputFailed {
                 path,
                 reason,

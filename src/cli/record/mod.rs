@@ -138,7 +138,8 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
                 let lines = cost::lines(&recording, &options);
                 lines.iter().for_each(|line| tell(line));
             }
-            ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
+            let left = recording.left_at.map(sampler::Ending::Signalled);
+            ExitCode::from(recording.ending.or(left).map_or(0, sampler::Ending::status))
         }
         Err(error) => {
             let status = failed(&error);
@@ -215,7 +216,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         }
         sampler::Note::Begun => {}
         note => {
-            if !args.quiet || note.is_loss() {
+            if !args.quiet || note.is_essential() {
                 tell(&advice::sampling::note(&note));
             }
         }

@@ -107,6 +107,11 @@ impl<'a> Participants<'a> {
         self.stop.began()
     }
 
+    /// The signal at which the command is not waited for any more.
+    pub(in crate::sampler) fn left_at(&self) -> Option<i32> {
+        self.stop.over()
+    }
+
     /// Waits for the delay, opens the session, looks at what is there, and lets the command run.
     pub(in crate::sampler) fn open(
         &mut self,
@@ -225,6 +230,7 @@ impl<'a> Participants<'a> {
         open: &mut Open,
         sink: &mut dyn Sink,
         bounds: &Bounds,
+        notes: &mut dyn FnMut(Note),
     ) -> io::Result<End> {
         sink.begin(open)?;
         let begin = Instant::now();
@@ -260,10 +266,11 @@ impl<'a> Participants<'a> {
             sink.pass(open)?;
             if over {
                 break match self.child {
-                    Some(_) => End::Command,
-                    None => End::Signal,
+                    Some(_) if self.stop.over().is_none() => End::Command,
+                    _ => End::Signal,
                 };
             }
+            self.say_what_is_awaited(notes);
             if open.ends_with_target && open.session.has_ended() {
                 break End::Subject;
             }
@@ -293,15 +300,25 @@ impl<'a> Participants<'a> {
         self.stood
     }
 
-    /// Asks the command to end, as a signal to this process does.
+    /// Asks the command and what it has started to end. A signal to end is one to wait no more.
     pub(in crate::sampler) fn ask(&mut self) {
+        self.signals.hear_ends();
         if let Some(child) = &mut self.child {
             self.stop.ask(child);
         }
     }
 
-    /// Does what signals demand. Tells whether the command has ended; where there is none,
-    /// whether there was a signal to end.
+    fn say_what_is_awaited(&mut self, notes: &mut dyn FnMut(Note)) {
+        if let Some(child) = &mut self.child
+            && child.ended().is_none()
+            && self.stop.is_to_be_said()
+        {
+            notes(Note::Awaits(child.pid()));
+        }
+    }
+
+    /// Does what signals demand. Tells whether the command has ended or is not waited for any more; where
+    /// there is none, whether there was a signal to end.
     fn attend(&mut self) -> bool {
         self.stop.attend(self.child.as_mut(), &self.signals)
     }
@@ -316,14 +333,19 @@ impl<'a> Participants<'a> {
     }
 
     /// Waits for a command to end that runs when it is not recorded any more. Calls are counted no more.
-    pub(in crate::sampler) fn run_on(&mut self, counting: Option<Counting>) -> Option<Ending> {
+    pub(in crate::sampler) fn run_on(
+        &mut self,
+        counting: Option<Counting>,
+        notes: &mut dyn FnMut(Note),
+    ) -> Option<Ending> {
         let mut counting = counting.or_else(|| self.counting.take());
         if let Some(counting) = &mut counting {
             counting.end();
         }
-        while self.goes_on() {
+        while self.goes_on() && self.stop.over().is_none() {
             self.pause(PASS);
             self.attend();
+            self.say_what_is_awaited(notes);
             if let Some(counting) = &mut counting {
                 counting.settle(self.child.as_mut());
             }

@@ -41,6 +41,9 @@ pub struct Recording {
     pub end: End,
     /// Whether a signal to the recorder ended it.
     pub interrupted: bool,
+    /// The second signal to the recorder, at which the command was not waited for any more. It gets a SIGTERM
+    /// from the kernel when the recorder has ended.
+    pub left_at: Option<i32>,
     /// How long the recorder did not run although it was its turn: somebody had stopped it, or it got no
     /// processor. The buffers were not emptied meanwhile.
     pub stood: Duration,
@@ -58,11 +61,12 @@ pub struct Recording {
 /// ended, or the bounds are reached. In the latter cases a command that is still there is left
 /// alone, and waited for.
 ///
-/// INT, TERM and HUP end the recording, and with it the command and what it has started: they get
-/// a SIGTERM (after a Ctrl-C, which they got themselves, only when the command does not end
-/// within two seconds), and two seconds later, or when the signal comes once more, a SIGKILL.
-/// When the command ends by itself, processes that it has left in the background are left alone;
-/// they are not recorded any more. Nothing is ever sent to what ran already.
+/// A Ctrl-C reaches the command by itself. INT, TERM and HUP that are sent to the recorder alone are passed on
+/// to it, once, as a SIGTERM. Then the recorder goes on until the command ends, and a note says after a
+/// second what it waits for. At a second signal it completes the file and returns
+/// ([`Recording::left_at`]). Other signals that would end it are passed on as they are, and what the
+/// command sends to its own process group is not passed on. Processes that the command has left in the
+/// background are left alone; they are not recorded any more. Nothing is ever sent to what ran already.
 ///
 /// With a planner, the command counts its calls from its start on. They are in the file only when
 /// it is whole.
@@ -111,7 +115,7 @@ pub fn record<'a>(
     let (mut open, mut log) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            participants.run_on(None);
+            participants.run_on(None, notes);
             return Err(error);
         }
     };
@@ -123,17 +127,17 @@ pub fn record<'a>(
         .is_none_or(|level| level <= QUICK_COMPRESSION);
     let _turns = SoonerTurns::ask(is_quick);
     output.begin();
-    match participants.run(&mut open, &mut log, bounds) {
+    match participants.run(&mut open, &mut log, bounds, notes) {
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);
             let interrupted = participants.is_stopped();
             let caveats = std::mem::take(&mut log.caveats);
             let (tally, bytes, file) = log.into_parts();
             let committed = output.commit(&file);
-            if participants.goes_on() {
+            if participants.goes_on() && participants.left_at().is_none() {
                 notes(Note::CommandGoesOn);
             }
-            let ending = participants.run_on(open.counting.take());
+            let ending = participants.run_on(open.counting.take(), notes);
             if end == End::Command && matches!(subject, Subject::Command(_)) {
                 costs.program = Some(Costs::commands());
             }
@@ -150,6 +154,7 @@ pub fn record<'a>(
                 ending,
                 end,
                 interrupted,
+                left_at: participants.left_at(),
                 stood: participants.stood(),
                 stopped_at_exec,
                 caveats,
@@ -180,7 +185,7 @@ pub fn record<'a>(
                 output.discard();
                 None
             };
-            participants.run_on(open.counting.take());
+            participants.run_on(open.counting.take(), notes);
             Err(Error::Interrupted {
                 path: path.to_owned(),
                 reason,

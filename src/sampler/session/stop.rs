@@ -1,38 +1,28 @@
-//! Ending a recording early: which processes get a signal, and which one.
+//! Ending a recording early: what a signal to the recorder does to it, and to the command.
+//!
+//! ```text
+//! Running ── from the terminal, which the command got, too ──▶ Awaited ──▶ Over ── once more
+//!    └────── to the recorder alone: SIGTERM to the command ─────▲
+//! ```
 
 use std::time::{Duration, Instant};
 
-use crate::sampler::signals::{self, Signals};
+use crate::sampler::signals::{self, Arrived, Sender, Signals};
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::descendants;
 
-/// How long the command is waited for before it is asked harder.
-const GRACE: Duration = Duration::from_secs(2);
 /// Signals closer together than this are one: `timeout` sends to the process and to its group.
 const ONCE_MORE: Duration = Duration::from_millis(500);
-
-/// How far the ending has come.
-///
-/// ```text
-/// Running ── signal to us alone ──▶ Asked ── 2 s, or once more ──▶ Killed
-///    └────── from the terminal ──▶ Awaited ── 2 s ──▶ Asked
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
-    #[default]
-    Running,
-    /// It has the signal itself and is waited for.
-    Awaited,
-    Asked,
-    Killed,
-}
+/// How long the command is waited for before that is said.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// The ending of a recording by signals to the recorder.
 #[derive(Debug, Default)]
 pub(in crate::sampler) struct Stop {
-    stage: Stage,
     began: Option<Instant>,
-    since: Option<Instant>,
+    /// The signal that came once more.
+    over: Option<i32>,
+    was_said: bool,
 }
 
 impl Stop {
@@ -41,78 +31,67 @@ impl Stop {
         self.began.is_some()
     }
 
-    /// Asks the command to end, as a signal to this process does.
+    /// The signal that ends the recorder, whether or not the command has ended.
+    pub(in crate::sampler) fn over(&self) -> Option<i32> {
+        self.over
+    }
+
+    /// Whether the command has been waited for so long that this should be said; true once.
+    pub(in crate::sampler) fn is_to_be_said(&mut self) -> bool {
+        let is_long = self.began.is_some_and(|began| began.elapsed() > SILENCE);
+        is_long && !std::mem::replace(&mut self.was_said, true)
+    }
+
+    /// Asks the command and what it has started to end.
     pub(in crate::sampler) fn ask(&mut self, child: &mut Child) {
-        if !self.began() {
-            self.began = Some(Instant::now());
-            self.enter(Stage::Asked, child);
+        self.began.get_or_insert_with(Instant::now);
+        // The command first: what it starts after the signal is up to it, and a shell that sees its program
+        // die would go on with the next.
+        let others = descendants::of(child.pid());
+        child.signal(libc::SIGTERM);
+        for pid in others {
+            signals::send(pid, libc::SIGTERM);
         }
     }
 
-    /// Does what signals and time demand; tells whether the command has ended. Where there is no
-    /// command, whether there was a signal to end.
+    /// Does what signals demand; tells whether the recording is over.
     pub(in crate::sampler) fn attend(
         &mut self,
-        child: Option<&mut Child>,
+        mut child: Option<&mut Child>,
         signals: &Signals,
     ) -> bool {
-        let Some(child) = child else {
-            let mut arrived = std::iter::from_fn(|| signals.next());
-            if !self.began() && arrived.any(|signal| ends(signal.number)) {
-                self.began = Some(Instant::now());
-            }
-            return self.began();
-        };
         while let Some(signal) = signals.next() {
-            if !ends(signal.number) {
-                continue;
+            match &mut child {
+                Some(child) => self.pass_on(signal, child),
+                None => self.began = self.began.or_else(|| Some(Instant::now())),
             }
-            match self.began {
-                None => {
-                    self.began = Some(Instant::now());
-                    if signal.from_terminal {
-                        self.enter(Stage::Awaited, child);
-                    } else {
-                        self.enter(Stage::Asked, child);
-                    }
+        }
+        match child {
+            Some(child) => self.over.is_some() || child.ended().is_some(),
+            None => self.began(),
+        }
+    }
+
+    fn pass_on(&mut self, signal: Arrived, child: &mut Child) {
+        let ends = matches!(signal.number, libc::SIGINT | libc::SIGTERM | libc::SIGHUP);
+        match signal.sender {
+            // It signals its own process group, which is the recorder's, too.
+            Sender::Process(pid) if child.pid() == pid => return,
+            Sender::Process(pid) if descendants::of(child.pid()).contains(&pid) => return,
+            Sender::Process(_) if !ends => return child.signal(signal.number),
+            // A time limit that the recorder was started with.
+            Sender::Kernel if !signal.is_of_terminal() => return child.signal(signal.number),
+            Sender::Process(_) | Sender::Kernel => {}
+        }
+        match self.began {
+            Some(began) if began.elapsed() > ONCE_MORE => self.over = Some(signal.number),
+            Some(_) => {}
+            None => {
+                self.began = Some(Instant::now());
+                if signal.sender != Sender::Kernel {
+                    child.signal(libc::SIGTERM);
                 }
-                Some(began) if began.elapsed() > ONCE_MORE => self.enter(Stage::Killed, child),
-                Some(_) => {}
             }
         }
-        if self.since.is_some_and(|since| since.elapsed() > GRACE) {
-            match self.stage {
-                Stage::Awaited => self.enter(Stage::Asked, child),
-                Stage::Asked => self.enter(Stage::Killed, child),
-                Stage::Running | Stage::Killed => {}
-            }
-        }
-        child.ended().is_some()
     }
-
-    fn enter(&mut self, stage: Stage, child: &mut Child) {
-        let number = match stage {
-            Stage::Asked => Some(libc::SIGTERM),
-            Stage::Killed => Some(libc::SIGKILL),
-            Stage::Running | Stage::Awaited => None,
-        };
-        if let Some(number) = number
-            && child.ended().is_none()
-        {
-            // The command first: what it starts after the signal is up to it, and a shell
-            // that sees its program die would go on with the next.
-            let others = descendants::of(child.pid());
-            child.signal(number);
-            for pid in others {
-                signals::send(pid, number);
-            }
-        }
-        self.stage = stage;
-        self.since = Some(Instant::now());
-    }
-}
-
-/// Whether a signal asks the recorder to end.
-fn ends(number: i32) -> bool {
-    matches!(number, libc::SIGINT | libc::SIGTERM | libc::SIGHUP)
 }

@@ -50,10 +50,9 @@ pub struct Watched {
 }
 
 /// Samples until the command ends, all that is sampled has ended, the bounds are reached, or the
-/// watcher asks to stop. A command that still runs then is asked to end as
-/// [`record`](crate::sampler::record) does when a signal comes. Signals to end this process are for
-/// its other threads: the one that calls this holds them back. `notes` is called before the watcher
-/// is.
+/// watcher asks to stop. A command that still runs then is asked to end, as is what it has started, by
+/// SIGTERM, and waited for. Signals to end this process are for its other threads: the one that calls
+/// this holds them back. `notes` is called before the watcher is and after it.
 ///
 /// # Errors
 ///
@@ -70,7 +69,7 @@ pub fn watch(
     let mut open = match participants.open(options, subject, bounds, notes) {
         Ok(open) => open,
         Err(error) => {
-            participants.run_on(None);
+            participants.run_on(None, notes);
             return Err(error);
         }
     };
@@ -80,12 +79,12 @@ pub fn watch(
         is_over: false,
     };
     let _turns = SoonerTurns::ask(true);
-    let run = participants.run(&mut open, &mut audience, bounds);
+    let run = participants.run(&mut open, &mut audience, bounds, notes);
     let end = run.map_err(Error::system("describe this machine"))?;
     // It was run to be watched.
     participants.ask();
     Ok(Watched {
-        ending: participants.run_on(None),
+        ending: participants.run_on(None, notes),
         end,
     })
 }

@@ -83,7 +83,7 @@ impl Ending {
     }
 }
 
-/// A process that is not waited for yet. Dropping it kills it.
+/// A process that is not waited for yet. Dropping it kills it if it has not become the command.
 #[derive(Debug)]
 pub(in crate::sampler) struct Child {
     pid: i32,
@@ -260,16 +260,6 @@ impl Child {
         }
     }
 
-    /// Waits until it has ended.
-    pub(in crate::sampler) fn join(&mut self) -> Ending {
-        loop {
-            if let Some(ending) = self.ended.or_else(|| self.wait(0)) {
-                self.ended = Some(ending);
-                return ending;
-            }
-        }
-    }
-
     fn wait(&self, flags: libc::c_int) -> Option<Ending> {
         if flags & libc::WNOHANG != 0 && !self.has_ended_by_now() {
             return None;
@@ -306,9 +296,11 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.ended().is_none() {
+        if self.go.is_some() && self.ended().is_none() {
             signals::send(self.pid, libc::SIGKILL);
-            self.join();
+            while self.ended.is_none() {
+                self.ended = self.wait(0);
+            }
         }
     }
 }

@@ -1,11 +1,15 @@
 //! `proftool record`: signals, and a recorder that is killed.
 
 use std::fs;
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::record::{Room, can_record, is_alive, perf, samples, send, stderr, wait_for};
+use crate::support::bound_to_test;
+use crate::support::record::{
+    PROFTOOL, Room, can_record, is_alive, perf, samples, send, stderr, wait_for,
+};
 use crate::support::repeated::repeated;
 
 const BURN_LONG: &str = "while :; do :; done";
@@ -15,7 +19,7 @@ fn start_burning(room: &Room, script: &str) -> (std::process::Child, u32) {
     let script = format!("echo $$ > pid; {script}");
     let recorder = room
         .command(&["-q", "--", "sh", "-c", &script])
-        .stderr(Stdio::null())
+        .stderr(fs::File::create(room.path("said")).unwrap())
         .spawn()
         .unwrap();
     let mut pid = None;
@@ -39,7 +43,7 @@ fn a_recorder_that_is_killed_leaves_a_readable_file_and_no_command() {
         let (mut recorder, pid) = start_burning(&room, BURN_LONG);
         send("KILL", recorder.id());
         recorder.wait().unwrap();
-        assert_eq!(room.names(), ["perf.data.part", "pid"]);
+        assert_eq!(room.names(), ["perf.data.part", "pid", "said"]);
         let count = samples(&room.path("perf.data.part"));
         assert!(count > 50, "{count} samples");
         wait_for("the end of the command", || !is_alive(pid));
@@ -50,43 +54,118 @@ fn a_recorder_that_is_killed_leaves_a_readable_file_and_no_command() {
         // The next recording leaves it alone, and says so.
         let output = room.record(&["-e", "cpu-clock", "true"]);
         assert!(stderr(&output).contains("proftool report perf.data.part"));
-        assert_eq!(room.names(), ["perf.data", "perf.data.part", "pid"]);
+        assert_eq!(room.names(), ["perf.data", "perf.data.part", "pid", "said"]);
     });
 }
 
+/// What a shell does to note its signals in a file `got`, and to end with status 5 when `end` is there, or after
+/// a minute or so.
+const NOTES: &str = "for s in HUP INT TERM USR1; do trap \"echo $s >> got\" $s; done; i=0; \
+                     until [ -e end ] || [ $i -gt 9000000 ]; do i=$((i+1)); done; exit 5";
+
+fn got(room: &Room) -> String {
+    fs::read_to_string(room.path("got")).unwrap_or_default()
+}
+
 #[test]
-fn signals_end_the_recording_and_all_that_was_started() {
+fn a_signal_to_the_recorder_asks_the_command_to_end_and_waits_for_it() {
     repeated(|| {
         if !can_record() {
             return;
         }
         for signal in ["INT", "TERM", "HUP"] {
             let room = Room::new();
-            let script = format!("sh -c 'echo $$ > inner; {BURN_LONG}'; {BURN_LONG}");
+            let script = format!("sh -c 'echo $$ > inner; exec sleep 30' & {NOTES}");
             let (mut recorder, pid) = start_burning(&room, &script);
-            let inner = fs::read_to_string(room.path("inner")).unwrap();
             send(signal, recorder.id());
-            let status = recorder.wait().unwrap();
-            assert_eq!(status.code(), Some(143), "{signal}");
-            assert!(!is_alive(pid));
+            wait_for("the signal", || got(&room) == "TERM\n");
+            // Longer than it takes until the user is told.
+            sleep(Duration::from_millis(1300));
+            assert!(recorder.try_wait().unwrap().is_none() && is_alive(pid));
+            fs::write(room.path("end"), "").unwrap();
+            assert_eq!(recorder.wait().unwrap().code(), Some(5), "{signal}");
+            let said = fs::read_to_string(room.path("said")).unwrap();
+            let awaits = format!("waiting for the command to end (process {pid})");
+            assert_eq!(said.matches(&awaits).count(), 1, "{said}");
+            assert_eq!(got(&room), "TERM\n", "{signal}");
+            let inner = fs::read_to_string(room.path("inner")).unwrap();
             let inner = inner.trim().parse().unwrap();
-            wait_for("the end of the inner command", || !is_alive(inner));
+            assert!(is_alive(inner), "what the command started gets nothing");
+            send("KILL", inner);
             assert!(samples(&room.path("perf.data")) > 50, "{signal}");
         }
     });
 }
 
 #[test]
-fn a_command_that_ignores_signals_is_killed() {
+fn a_second_signal_ends_the_recorder_and_not_the_command() {
     repeated(|| {
         if !can_record() {
             return;
         }
         let room = Room::new();
-        let (mut recorder, pid) = start_burning(&room, &format!("trap '' TERM; {BURN_LONG}"));
+        let (mut recorder, pid) = start_burning(&room, NOTES);
         send("TERM", recorder.id());
-        assert_eq!(recorder.wait().unwrap().code(), Some(137));
-        assert!(!is_alive(pid));
+        wait_for("the signal", || got(&room) == "TERM\n");
+        sleep(Duration::from_millis(800));
+        send("INT", recorder.id());
+        assert_eq!(recorder.wait().unwrap().code(), Some(130));
         assert!(samples(&room.path("perf.data")) > 50);
+        wait_for("the signal as it ends", || got(&room) == "TERM\nTERM\n");
+        fs::write(room.path("end"), "").unwrap();
+        wait_for("the end of the command", || !is_alive(pid));
+    });
+}
+
+#[test]
+fn what_a_command_sends_to_its_own_group_does_not_end_the_recorder() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        let sends =
+            "trap '' TERM USR1; sleep 0.9; kill -TERM 0; sleep 0.2; kill -USR1 0; touch end";
+        let script = format!("({sends}) & {NOTES}");
+        let mut command = room.command(&["-q", "--", "sh", "-c", &script]);
+        // A group of their own, or else the tests are in it.
+        let status = command.process_group(0).status().unwrap();
+        assert_eq!((status.code(), &*got(&room)), (Some(5), "TERM\nUSR1\n"));
+        assert!(samples(&room.path("perf.data")) > 50);
+    });
+}
+
+#[test]
+fn a_signal_that_is_not_to_end_reaches_the_command() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        let (mut recorder, _) = start_burning(&room, NOTES);
+        send("USR1", recorder.id());
+        wait_for("the signal", || got(&room) == "USR1\n");
+        fs::write(room.path("end"), "").unwrap();
+        assert_eq!(recorder.wait().unwrap().code(), Some(5));
+    });
+}
+
+#[test]
+fn an_interrupt_that_a_process_sends_ends_a_recorder_in_the_background_of_a_script() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        // Without job control a shell lets what is in the background ignore SIGINT.
+        let script = "\"$@\" & sleep 1; kill -INT $!; wait $!";
+        let mut target = bound_to_test("sleep").arg("60").spawn().unwrap();
+        let pid = target.id().to_string();
+        let words = ["-c", script, "sh", PROFTOOL, "record", "-q", "-p", &pid];
+        let status = Command::new("sh").args(words).current_dir(&room.0).status();
+        assert_eq!(status.unwrap().code(), Some(0));
+        // If it did not hear, it ended with its target.
+        assert!(target.try_wait().unwrap().is_none());
+        target.kill().unwrap();
     });
 }

@@ -52,7 +52,7 @@ fn wanted(directory: &Path) -> Vec<(u64, u64)> {
 
 #[test]
 fn long_names_are_shortened_where_a_page_would_be_too_large() {
-    let (directory, data) = page_of("html-long-names", 4_000, 1400);
+    let (directory, data) = page_of("html-long-names", 2_500, 2200);
     let event = &data["events"][0];
     // All functions are there with all figures, and names stay different.
     assert_eq!(weights(event), wanted(&directory));
@@ -60,7 +60,7 @@ fn long_names_are_shortened_where_a_page_would_be_too_large() {
     assert!(event["graph"].is_object() && event["pairs"].is_string());
     let names = data["functions"]["names"].as_array().unwrap();
     let shortened = numbers(&data["functions"]["shortened"]);
-    assert_eq!(shortened.len(), 4_000);
+    assert_eq!(shortened.len(), 2_500);
     for &place in &shortened {
         let name = names[place as usize].as_str().unwrap();
         assert!(

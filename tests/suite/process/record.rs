@@ -168,14 +168,19 @@ fn the_command_keeps_its_input_output_and_signals() {
         child.stdin.take().unwrap().write_all(b"in\n").unwrap();
         child.wait_with_output().unwrap()
     };
-    let mut plain = Command::new("sh");
-    plain.args(["-c", script]);
-    let mut recorded = Command::new(PROFTOOL);
-    recorded.args(["record", "-q", "--", "sh", "-c", script]);
-    let (plain, recorded) = (run(plain), run(recorded));
-    assert_eq!(plain.stdout, recorded.stdout);
-    let first_line = |output: &Output| stderr(output).lines().next().map(str::to_owned);
-    assert_eq!(first_line(&plain), first_line(&recorded), "open files");
+    for ignores in ["", "trap '' PIPE INT USR1; "] {
+        let before = format!("{ignores}exec \"$@\"");
+        let mut plain = Command::new("sh");
+        plain.args(["-c", &before, "sh", "sh", "-c", script]);
+        let mut recorded = Command::new("sh");
+        recorded.args(["-c", &before, "sh", PROFTOOL, "record", "-q", "--"]);
+        recorded.args(["sh", "-c", script]);
+        let (plain, recorded) = (run(plain), run(recorded));
+        let text = String::from_utf8_lossy(&recorded.stdout);
+        assert_eq!(String::from_utf8_lossy(&plain.stdout), text, "{ignores}");
+        let first_line = |output: &Output| stderr(output).lines().next().map(str::to_owned);
+        assert_eq!(first_line(&plain), first_line(&recorded), "open files");
+    }
 }
 
 #[test]
