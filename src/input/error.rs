@@ -78,6 +78,12 @@ pub enum Reason {
         "it is neither a perf.data file nor folded stacks nor a gmon.out, nor a profile of another known format"
     )]
     Unknown,
+    /// A text that others write, and nothing that is read.
+    #[error("it looks like {what}, which is not read")]
+    OtherText {
+        /// What it looks like.
+        what: &'static str,
+    },
     /// Folded stacks that are too large to read.
     #[error("as folded stacks: {problem}")]
     Folded {

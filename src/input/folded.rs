@@ -53,7 +53,7 @@ use crate::profile::{
 };
 
 use self::line::{BadLine, MAX_LINE, parse, unescaped};
-pub(super) use self::line::{begins_with_stack, next_line};
+pub(super) use self::line::{begins_with_stack, name_of_single, next_line};
 use super::Reason;
 
 /// What stands before the name of a function that was put into stacks.

@@ -31,6 +31,7 @@ mod recording;
 mod sampled;
 mod source_files;
 mod stacks;
+mod text;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -38,13 +39,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::base::utf8;
 use crate::binary::Finder;
 use crate::files;
 use crate::perfdata::{Reader, is_recording};
 use crate::profile::{Contents, Histogram, Profile};
 
 use self::foreign::{pprof, speedscope};
+use self::text::Text;
 pub use error::{Error, Reason};
 pub use linked::LinkedProgram;
 pub use machine_code::{CodeError, MachineCode, Syntax};
@@ -310,18 +311,14 @@ fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
         Err(Reason::Unknown)
     } else if foreign::is_speedscope(head) {
         Ok(InputKind::Stacks(StackFormat::Speedscope))
-    } else if is_perf_script(head) {
-        Ok(InputKind::Stacks(StackFormat::PerfScript))
     } else {
-        Ok(InputKind::Stacks(StackFormat::Folded))
+        match text::of(head) {
+            Text::PerfScript => Ok(InputKind::Stacks(StackFormat::PerfScript)),
+            Text::Folded => Ok(InputKind::Stacks(StackFormat::Folded)),
+            Text::Other(Some(what)) => Err(Reason::OtherText { what }),
+            Text::Other(None) => Err(Reason::Unknown),
+        }
     }
-}
-
-/// Whether the first line that is no note begins a record of perf script.
-fn is_perf_script(head: &[u8]) -> bool {
-    let mut lines = head.split(|&byte| byte == b'\n');
-    let first = lines.find(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
-    first.is_some_and(|line| perf_script::is_header(utf8(line).trim_end()))
 }
 
 fn stacks_of(

@@ -50,6 +50,11 @@ pub(in crate::input) fn begins_with_stack(bytes: &[u8]) -> bool {
     first.is_some_and(|line| parse(utf8(line).trim_end(), false).is_ok())
 }
 
+/// The name on a line that is a stack of one function with a weight.
+pub(in crate::input) fn name_of_single(line: &str) -> Option<&str> {
+    parse(line, false).ok().map(|(stack, _)| stack)
+}
+
 /// Why a line is not read.
 pub(super) struct BadLine {
     pub(super) problem: &'static str,

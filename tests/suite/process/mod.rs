@@ -36,6 +36,7 @@ mod manual;
 mod names;
 mod outputs;
 mod patch;
+mod perf_script;
 mod puma;
 mod puma_graph;
 mod quantify;

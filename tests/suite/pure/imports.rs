@@ -343,3 +343,75 @@ fn folded_stacks_that_begin_like_another_format_are_folded_stacks() {
     let other = read(b"{\"a\": 5\n, \"b\": 12\n}\n".to_vec());
     assert!(matches!(other, Err(Reason::Unknown)), "{other:?}");
 }
+
+#[test]
+fn texts_that_are_no_stacks_are_refused_for_what_they_look_like() {
+    let others = [
+        (
+            "# callgrind format\nevents: Ir\n\nfn=main\n16 400\n",
+            "Callgrind",
+        ),
+        (
+            "\n              prog`main+0x20\n               12\n",
+            "DTrace",
+        ),
+        (
+            "# To display the perf.data header info, please use\n# x\n 99.39% 1\n",
+            "perf report",
+        ),
+        (
+            "\n Performance counter stats for 'ls':\n\n  6.24 msec task-clock\n",
+            "perf stat",
+        ),
+        ("<!DOCTYPE html>\n<p>1\n", "a web page"),
+        (
+            "12:00:01 started server at port 80\n12:00:02 got request 12\nbye\n",
+            "neither",
+        ),
+        ("the number of requests that came is 12\n", "neither"),
+    ];
+    for (text, named) in others {
+        let said = read(text.as_bytes().to_vec()).unwrap_err().to_string();
+        assert!(said.contains(named) && !said.contains('\n'), "{said}");
+    }
+    for text in [
+        "main 12\n",
+        "operator new(unsigned long) 3\n",
+        "non-virtual thunk to C::f(int) 3\n",
+        "# a note\nmain;f 3\nno weight\n",
+    ] {
+        assert!(read(text.as_bytes().to_vec()).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_frame_of_a_deleted_file_or_without_a_module_has_its_own_name() {
+    let text = "app 1 cpu-clock: \n\
+        \t  7d6 [unknown] (/tmp/my app (old)/app (deleted))\n\
+        \t  7d7 f(int) (/lib/c.so+0x7d7)\n\
+        \t  0x00000000000007d8 operator()(int) const\n\
+        \n\
+        app 1/2 [000] 1.5: sched:sched_switch: prev_comm=a 12 ==> next_comm=add  7d9 fade ([kernel.kallsyms])\n\
+        app 1/2 [000] 1.6: PERF_RECORD_EXIT(1:1):(1:1)\n";
+    let profile = read(text.as_bytes().to_vec()).unwrap();
+    let mut found: Vec<_> = { profile.functions.iter() }
+        .map(|it| (it.name.clone(), profile.modules[it.module].path.clone()))
+        .collect();
+    found.sort();
+    let expected = [
+        (
+            "[unknown] /tmp/my app (old)/app 0x7d6",
+            "/tmp/my app (old)/app",
+        ),
+        ("f(int)", "/lib/c.so"),
+        ("fade", "[kernel.kallsyms]"),
+        ("operator()(int) const", ""),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(name, path)| (name.to_owned(), path.to_owned()))
+    );
+    let units: Vec<_> = profile.events.iter().map(|it| it.unit.clone()).collect();
+    assert_eq!(units, [Unit::Samples, Unit::Samples]);
+    assert_eq!(profile.caveats.count(CaveatKind::BadLine), 0);
+}

@@ -1,0 +1,103 @@
+//! What a text is, by its first lines.
+
+use super::{folded, perf_script};
+use crate::base::utf8;
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Text {
+    PerfScript,
+    Folded,
+    /// Nothing that is read, and what it looks like if that is known.
+    Other(Option<&'static str>),
+}
+
+/// Words that a line begins with, before all that could be a stack, and what the text is then.
+const OTHERS: [(&str, &str); 14] = [
+    ("# callgrind format", "the output of Callgrind"),
+    ("events: ", "the output of Callgrind"),
+    ("desc: ", "the output of Massif"),
+    (
+        "# To display the perf.data header info",
+        "the output of perf report",
+    ),
+    ("# Overhead ", "the output of perf report"),
+    ("# Children ", "the output of perf report"),
+    ("Performance counter stats for", "the output of perf stat"),
+    ("Flat profile:", "the output of gprof"),
+    ("Call graph (explanation follows)", "the output of gprof"),
+    ("Attaching ", "the output of bpftrace"),
+    ("@[", "the output of bpftrace"),
+    ("<!DOCTYPE", "a web page"),
+    ("<?xml", "an XML document"),
+    ("<svg", "an SVG picture"),
+];
+/// How many words the name of a function without callers may have outside of parentheses: `non-virtual thunk to
+/// f`.
+const WORDS: usize = 4;
+
+/// What the beginning of a text says; its last line may be cut.
+pub(super) fn of(head: &[u8]) -> Text {
+    let whole = head.iter().rposition(|&byte| byte == b'\n');
+    let Some(whole) = whole else {
+        // One line: a deep stack, as far as is known.
+        return of_lines(&[utf8(head).trim_end()]);
+    };
+    let lines = head[..whole].split(|&byte| byte == b'\n').map(utf8);
+    let lines: Vec<_> = lines.collect();
+    of_lines(&lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>())
+}
+
+fn of_lines(lines: &[&str]) -> Text {
+    if perf_script::begins_with_record(lines.iter().copied()) {
+        return Text::PerfScript;
+    }
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_start()).collect();
+    let lines = lines.into_iter().filter(|line| !line.is_empty());
+    for line in lines.clone() {
+        let other = OTHERS.iter().find(|(begin, _)| line.starts_with(begin));
+        match other {
+            Some((_, what)) => return Text::Other(Some(what)),
+            None if is_stack(line) => break,
+            None => {}
+        }
+    }
+    // DTrace writes a frame a line, and the count of a stack below it.
+    if lines
+        .clone()
+        .any(|line| line.contains('`') && line.contains("+0x") && !line.contains(';'))
+    {
+        return Text::Other(Some("the output of DTrace"));
+    }
+    let (mut stacks, mut all) = (0usize, 0usize);
+    for line in lines.filter(|line| !line.starts_with("# ")) {
+        all += 1;
+        stacks += usize::from(is_stack(line));
+    }
+    match stacks * 2 >= all {
+        true => Text::Folded,
+        false => Text::Other(None),
+    }
+}
+
+/// Whether a line is a stack with a weight, or one that has lost it.
+fn is_stack(line: &str) -> bool {
+    if line.contains(';') {
+        return true;
+    }
+    folded::name_of_single(line).is_some_and(|name| words_outside_parentheses(name) <= WORDS)
+}
+
+/// The number of words of a name, without what is in parentheses of any kind.
+fn words_outside_parentheses(name: &str) -> usize {
+    let mut depth = 0usize;
+    let outside = name.chars().filter(|&c| {
+        match c {
+            '(' | '<' | '[' | '{' => depth += 1,
+            ')' | '>' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    });
+    outside.collect::<String>().split_whitespace().count()
+}
