@@ -230,8 +230,8 @@ impl Left {
         self.adopt(traced);
         let ended = std::mem::take(&mut self.ended);
         let Some(child) = child else { return };
-        let status = ended.iter().find(|(pid, _)| *pid == child.pid());
-        if let Some(&(_, status)) = status {
+        let own = child.pid();
+        for (_, status) in ended.into_iter().filter(|(pid, _)| *pid == own) {
             child.has_ended(status);
         }
     }
@@ -267,7 +267,9 @@ impl Left {
 pub(super) fn stopped(thread: &Tracee) -> io::Result<Option<Stop>> {
     match thread.has_stopped() {
         // It has become the first thread by executing a program, or somebody else has waited for it.
-        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(Some(Stop::Ended(0))),
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+            Ok(Some(Stop::Ended(tracee::GONE)))
+        }
         stop => stop,
     }
 }

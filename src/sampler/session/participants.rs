@@ -350,6 +350,10 @@ impl<'a> Participants<'a> {
                 counting.settle(self.child.as_mut());
             }
         }
+        // What was seen since then may be how the command ended.
+        if let Some(counting) = &mut counting {
+            counting.settle(self.child.as_mut());
+        }
         self.child.as_mut().and_then(Child::ended)
     }
 

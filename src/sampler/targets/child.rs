@@ -90,6 +90,8 @@ pub(in crate::sampler) struct Child {
     go: Option<File>,
     failure: File,
     ended: Option<Ending>,
+    /// Whether its status went to somebody who traces it, and has not been told yet.
+    is_status_elsewhere: bool,
 }
 
 impl Child {
@@ -165,6 +167,7 @@ impl Child {
             go: Some(File::from(go)),
             failure: File::from(failure),
             ended: None,
+            is_status_elsewhere: false,
         })
     }
 
@@ -218,7 +221,12 @@ impl Child {
 
     /// Takes note of how it ended, as `waitpid` has said it to somebody else.
     pub(in crate::sampler) fn has_ended(&mut self, status: i32) {
-        self.ended = ending(status);
+        if let Some(ending) = ending(status)
+            && (self.ended.is_none() || self.is_status_elsewhere)
+        {
+            self.ended = Some(ending);
+            self.is_status_elsewhere = false;
+        }
     }
 
     fn tell(&mut self) -> io::Result<()> {
@@ -260,7 +268,7 @@ impl Child {
         }
     }
 
-    fn wait(&self, flags: libc::c_int) -> Option<Ending> {
+    fn wait(&mut self, flags: libc::c_int) -> Option<Ending> {
         if flags & libc::WNOHANG != 0 && !self.has_ended_by_now() {
             return None;
         }
@@ -272,8 +280,10 @@ impl Child {
             Ok(0) => None,
             Ok(_) => ending(status),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
-            // Somebody else in this process has waited for it.
-            Err(_) => Some(Ending::Exited(0)),
+            Err(_) => {
+                self.is_status_elsewhere = true;
+                Some(Ending::Exited(0))
+            }
         }
     }
 

@@ -30,6 +30,9 @@ pub(in crate::sampler) enum Stop {
     Ended(i32),
 }
 
+/// In place of the status of a thread that is not traced any more: no end, as [`Stop::Ended`] has it otherwise.
+pub(in crate::sampler) const GONE: i32 = 0x7f;
+
 /// A thread that is traced by this thread.
 #[derive(Debug)]
 pub(in crate::sampler) struct Tracee {

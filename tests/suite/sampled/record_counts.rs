@@ -78,8 +78,9 @@ fn page_faults_are_those_that_happened() {
             let args = [&["-g", "fp", "-e", "page-faults", "./program"][..], &shape].concat();
             let (own, said, page) = recorded(&room, &args, &[]);
             let sum = page["total"].as_f64().unwrap();
-            // Some happened before the program was there: between fork and exec.
-            let is_near = (sum - own).abs() <= 0.02 * own + 12.0;
+            // Some happened before the program was there, between fork and exec: as many as pages that the
+            // recorder's copy used, which are more where memory is short.
+            let is_near = sum <= own && own - sum <= 0.02 * own + 40.0;
             assert!(is_near, "{shape:?}: {sum} of {own}; {said}");
             assert_eq!(caveat(&page, "miscounted"), None, "{said}");
         }
