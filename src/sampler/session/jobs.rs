@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
@@ -30,10 +29,12 @@ const JOBS_MAX: usize = 1 << 18;
 /// The most bytes of a process's arguments that are read. What compilers and linkers are named by stands
 /// near the beginning, and one argument has at most 128 KiB. A process may state that they have gigabytes.
 const ARGUMENTS: usize = 256 << 10;
-/// How often arguments are looked for that the kernel has not put in place, and how long apart. It reports
-/// the exec a few microseconds before.
-const LOOKS: u32 = 20;
-const APART: Duration = Duration::from_micros(50);
+/// How often arguments are looked for that the kernel has not put in place, and how long apart at most: it
+/// reports the exec a few microseconds before. The buffers are emptied meanwhile.
+const LOOKS: u32 = 4;
+const APART: Duration = Duration::from_millis(1);
+/// How many are looked at in a row.
+const AT_ONCE: usize = 64;
 
 /// What programs were started for, as far as has been seen.
 #[derive(Debug)]
@@ -42,6 +43,16 @@ pub(in crate::sampler) struct Jobs {
     rings: Vec<ProcessorRing>,
     layouts: Layouts,
     found: Vec<Job>,
+    /// Those whose arguments are not in place yet.
+    awaited: Vec<Awaited>,
+}
+
+/// A process that has started a program, whose arguments cannot be read yet.
+#[derive(Debug)]
+struct Awaited {
+    pid: i32,
+    time: u64,
+    looks: u32,
 }
 
 impl Jobs {
@@ -71,10 +82,16 @@ impl Jobs {
                 .collect(),
             layouts: Layouts::new(&events),
             found: Vec::new(),
+            awaited: Vec::new(),
         };
         if !matches!(target, Target::Held(_)) {
             for pid in target.processes() {
-                jobs.look_at(pid, 0);
+                let looks = LOOKS;
+                jobs.look_at(Awaited {
+                    pid,
+                    time: 0,
+                    looks,
+                });
             }
         }
         Some(jobs)
@@ -85,26 +102,38 @@ impl Jobs {
         to_poll(&self.rows, &self.rings)
     }
 
+    /// How long to wait before the next look, if there is something to look at.
+    pub(super) fn soon(&self) -> Option<Duration> {
+        (!self.awaited.is_empty()).then_some(APART)
+    }
+
     /// Looks at the programs that have started, where what was polled says that there are any. Returns
     /// whether it does.
     pub(super) fn look(&mut self, revents: &[i16]) -> bool {
-        if revents.iter().all(|&revents| revents == 0) {
+        let has_started = revents.iter().any(|&revents| revents != 0);
+        if !has_started && self.awaited.is_empty() {
             return false;
         }
         super::note_ended(&mut self.rings, revents);
-        let mut execs = self.started();
+        let mut execs = std::mem::take(&mut self.awaited);
+        execs.extend(self.started());
         // What a process does now is not what it did before it started another program.
-        while let Some((pid, time)) = execs.pop() {
-            let count = self.found.len();
-            self.look_at(pid, time);
+        for _ in 0..AT_ONCE {
+            let Some(awaited) = execs.pop() else {
+                break;
+            };
+            let (pid, counts) = (awaited.pid, (self.found.len(), self.awaited.len()));
+            self.look_at(awaited);
             let since = self.started();
-            if since.iter().any(|&(other, _)| other == pid) {
-                self.found.truncate(count);
+            if since.iter().any(|other| other.pid == pid) {
+                self.found.truncate(counts.0);
+                self.awaited.truncate(counts.1);
             }
-            execs.retain(|&(other, _)| other != pid);
+            execs.retain(|other| other.pid != pid);
             execs.extend(since);
         }
-        true
+        self.awaited.extend(execs);
+        has_started
     }
 
     /// What was found, in order of time.
@@ -114,8 +143,8 @@ impl Jobs {
         found
     }
 
-    /// The processes that have started a program since the last time, each with the time.
-    fn started(&mut self) -> Vec<(i32, u64)> {
+    /// The processes that have started a program since the last time.
+    fn started(&mut self) -> Vec<Awaited> {
         let layout = self.layouts.shared();
         let mut started = Vec::new();
         for ring in &mut self.rings {
@@ -125,32 +154,36 @@ impl Jobs {
                 {
                     Body::Name {
                         pid, exec: true, ..
-                    } => Some((pid, record.time(layout)?)),
+                    } => Some(Awaited {
+                        pid,
+                        time: record.time(layout)?,
+                        looks: 0,
+                    }),
                     _ => None,
                 });
                 started.extend(execs);
                 Ok::<(), Infallible>(())
             });
         }
-        started.sort_by_key(|&(_, time)| time);
+        started.sort_by_key(|it| it.time);
         started
     }
 
-    fn look_at(&mut self, pid: i32, time: u64) {
+    fn look_at(&mut self, mut awaited: Awaited) {
         if self.found.len() >= JOBS_MAX {
             return;
         }
+        let Awaited { pid, time, .. } = awaited;
         let path = format!("/proc/{pid}/cmdline");
-        let read = || read_list(Path::new(&path), ARGUMENTS, 0).map(|list| list.bytes);
-        let mut arguments = read();
-        for _ in 0..LOOKS {
-            if arguments.as_ref().is_ok_and(|it| !it.is_empty()) || time == 0 {
-                break;
-            }
-            thread::sleep(APART);
-            arguments = read();
+        // One that has ended has none.
+        let Ok(arguments) = read_list(Path::new(&path), ARGUMENTS, 0) else {
+            return;
+        };
+        awaited.looks += 1;
+        if arguments.bytes.is_empty() && awaited.looks < LOOKS {
+            return self.awaited.push(awaited);
         }
-        let name = arguments.ok().and_then(|arguments| job_name(&arguments));
+        let name = job_name(&arguments.bytes);
         self.found.extend(name.map(|name| Job { time, pid, name }));
     }
 }

@@ -134,13 +134,15 @@ impl Session {
             fds.extend(self.jobs.iter().flat_map(Jobs::to_poll));
             let mut revents = Vec::with_capacity(fds.len());
             let left = timeout.saturating_sub(begin.elapsed());
-            kernel::poll(&fds, left, &mut revents)?;
+            let soon = self.jobs.as_ref().and_then(Jobs::soon);
+            kernel::poll(&fds, soon.map_or(left, |soon| soon.min(left)), &mut revents)?;
             let (revents, of_jobs) = revents.split_at(awaited.min(revents.len()));
             note_ended(&mut self.rings, revents);
             let jobs = self.jobs.as_mut();
-            let is_for_jobs = jobs.is_some_and(|jobs| jobs.look(of_jobs));
+            let has_started = jobs.is_some_and(|jobs| jobs.look(of_jobs));
+            let is_for_jobs = has_started || soon.is_some();
             // An exec alone is no reason to go over all buffers.
-            if !is_for_jobs || revents.iter().any(|&revents| revents != 0) {
+            if !is_for_jobs || left.is_zero() || revents.iter().any(|&revents| revents != 0) {
                 return Ok(());
             }
         }
