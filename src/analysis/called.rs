@@ -10,6 +10,7 @@
 //! counted: so the total per call is not known there. Neither is the time per call of a function
 //! that is inlined somewhere, as that code runs without being called.
 
+use super::inclusive::FunctionWeights;
 use crate::base::IdVec;
 use crate::callgraph::{CallArc, CallGraph, Calls, Cycles};
 use crate::profile::{FunctionId, Profile, Selection};
@@ -59,6 +60,19 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Option<IdVec<Fun
         }
     });
     Some(called.collect::<Vec<_>>().into())
+}
+
+/// The functions that ran, in order of id: those on the stack of some sample, and those of which a call was
+/// counted although they took too little time for one.
+pub fn ran(profile: &Profile, weights: &FunctionWeights) -> Vec<FunctionId> {
+    let mut ran: Vec<FunctionId> = weights.present().collect();
+    if let Some(counts) = &profile.counts {
+        let made = counts.calls().iter().filter(|count| count.calls > 0);
+        ran.extend(made.flat_map(|count| count.from.into_iter().chain([count.to])));
+        ran.sort_unstable();
+        ran.dedup();
+    }
+    ran
 }
 
 #[cfg(test)]

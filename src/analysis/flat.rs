@@ -10,6 +10,8 @@ use crate::profile::{FunctionId, Profile, Selection};
 /// The figures of all functions.
 #[derive(Clone, Debug)]
 pub struct Summary {
+    /// The functions that are on the stack of some sample or were counted, in order of id.
+    pub ran: Vec<FunctionId>,
     /// The weights of the functions.
     pub weights: FunctionWeights,
     /// The parts of totals that cut stacks hide.
@@ -34,8 +36,10 @@ impl Summary {
     /// assert!(!summary.hidden.is_any());
     /// ```
     pub fn of(profile: &Profile, selection: &Selection) -> Summary {
+        let weights = inclusive::by_function(profile, selection);
         Summary {
-            weights: inclusive::by_function(profile, selection),
+            ran: called::ran(profile, &weights),
+            weights,
             hidden: cut::by_function(profile, selection),
             calls: called::by_function(profile, selection),
         }

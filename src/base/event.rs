@@ -74,6 +74,30 @@ const OFF_PROCESSOR: [&str; 6] = [
 const OFF_CPU: &str = "off-cpu";
 const PREEMPTED: &str = "preempted";
 
+/// Whether a term of an event tells how it is sampled, and not which event it is (perf's
+/// `config_term_names`).
+fn is_of_sampling(term: &str) -> bool {
+    let name = term.split_once('=').map_or(term, |(name, _)| name);
+    [
+        "period",
+        "freq",
+        "name",
+        "time",
+        "call-graph",
+        "stack-size",
+        "max-stack",
+        "nr",
+        "inherit",
+        "no-inherit",
+        "overwrite",
+        "no-overwrite",
+        "percore",
+        "aux-output",
+        "aux-sample-size",
+    ]
+    .contains(&name)
+}
+
 impl Event {
     /// Time in which a thread was blocked: it slept or waited, and did not ask for a processor.
     pub fn off_cpu() -> Event {
@@ -118,8 +142,15 @@ impl Event {
         OFF_PROCESSOR.contains(&self.base())
     }
 
-    /// The name without modifiers: `cycles` of `cycles:u`.
+    /// The name without modifiers and terms of its sampling: `cycles` of `cycles:u` and of
+    /// `cycles/freq=99/u`.
     pub fn base(&self) -> &str {
+        if let Some((base, rest)) = self.name.split_once('/')
+            && let Some((terms, _)) = rest.split_once('/')
+            && terms.split(',').all(is_of_sampling)
+        {
+            return base;
+        }
         match self.name.rsplit_once(':') {
             Some((base, modifiers)) if modifiers.chars().all(|c| "ukhvGHIpPSDWeb".contains(c)) => {
                 base
@@ -134,6 +165,8 @@ impl Event {
     /// use proftool::base::{Event, Unit};
     /// assert_eq!(Event::named("cpu-clock:u").unit, Unit::Nanoseconds);
     /// assert_eq!(Event::named("cycles:ppp").unit, Unit::Count("cycles".into()));
+    /// assert_eq!(Event::named("task-clock/freq=99/u").unit, Unit::Nanoseconds);
+    /// assert_eq!(Event::named("cpu/cycles/").base(), "cpu/cycles/");
     /// ```
     pub fn named(name: &str) -> Event {
         let mut event = Event {

@@ -105,6 +105,9 @@ impl Calls {
             let cycle = cycles.of()[count.to].map(|cycle| &mut of_cycle[cycle].unknown);
             add(count.calls, [Some(&mut functions[count.to].unknown), cycle]);
         }
+        for &id in counts.uncounted() {
+            functions[id].is_least = true;
+        }
         if counts.are_partial() {
             for id in graph.function_ids() {
                 let is_least = !counts.has_all_of(id);

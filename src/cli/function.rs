@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use proftool::analysis::called;
 use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::base::shell_quoted;
 use proftool::export::text;
@@ -92,10 +93,11 @@ pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<Functi
     }
 }
 
-/// The functions of the selected samples, the one with the largest total first, and their weights.
+/// The functions of the selected samples and of counted calls, the one with the largest total first, and the
+/// weights.
 fn by_total(subject: &Subject) -> (Vec<FunctionId>, FunctionWeights) {
     let weights = inclusive::by_function(subject.profile, subject.selection);
-    let mut functions: Vec<FunctionId> = weights.present().collect();
+    let mut functions = called::ran(subject.profile, &weights);
     let ranks = inclusive::name_ranks(subject.profile);
     functions.sort_by_key(|&id| (std::cmp::Reverse(weights.total[id]), ranks[id]));
     (functions, weights)

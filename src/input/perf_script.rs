@@ -314,11 +314,17 @@ impl Records {
     }
 }
 
-/// `  parse.c:12`, as `-F srcline` prints it behind a frame.
+/// `  parse.c:12`, as `-F srcline` prints it behind a frame; where no line is known `  f+0x2a` or
+/// `  libc.so.6[2724a]`.
 fn is_source_line(text: &str) -> bool {
-    let line = text.rsplit_once(':').map(|(_, line)| line);
-    let line = line.map(|line| line.split_once(' ').map_or(line, |(line, _)| line));
-    begins_indented(text) && line.is_some_and(is_number)
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let behind_last = |mark: &str| Some(text.rsplit_once(mark)?.1);
+    let line = behind_last(":").and_then(|line| line.split(' ').next());
+    let in_file = behind_last("[").and_then(|address| address.strip_suffix(']'));
+    begins_indented(text)
+        && (line.is_some_and(is_number)
+            || in_file.is_some_and(is_hex)
+            || behind_last("+0x").is_some_and(is_hex))
 }
 
 /// `55d0c1139a lex+0x2a (/opt/app)`; all but the address may be missing.

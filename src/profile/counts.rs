@@ -39,6 +39,8 @@ pub struct Counts {
     calls: Vec<CallCount>,
     /// Where not all calls were counted: the functions of which all were, in order.
     complete: Option<Vec<FunctionId>>,
+    /// Functions that ran although no call of them was counted, in order.
+    uncounted: Vec<FunctionId>,
     /// By call site, if that was asked for, in order of module and address.
     sites: Vec<SiteCount>,
 }
@@ -114,6 +116,21 @@ impl Counts {
         }
     }
 
+    /// The same counts, in which these functions, of which no call was counted, may have been called: they
+    /// ran.
+    #[must_use]
+    pub fn with_uncounted(self, mut uncounted: Vec<FunctionId>) -> Counts {
+        uncounted.sort_unstable();
+        uncounted.dedup();
+        Counts { uncounted, ..self }
+    }
+
+    /// The functions that ran although no call of them was counted: what has no counter called them, such as
+    /// the C library. `main` is one.
+    pub fn uncounted(&self) -> &[FunctionId] {
+        &self.uncounted
+    }
+
     /// Whether a call of one function by another was counted.
     pub fn are_any(&self) -> bool {
         self.calls
@@ -145,6 +162,7 @@ impl Counts {
         Counts {
             calls,
             complete: None,
+            uncounted: Vec::new(),
             sites: Vec::new(),
         }
     }

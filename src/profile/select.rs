@@ -21,7 +21,7 @@ pub enum Weighing {
 /// Which samples to look at. Empty fields let everything pass.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only these command names, or what processes were started for.
+    /// Only these command names, or what processes were started for. The kernel keeps 15 bytes of a name.
     pub comms: Vec<String>,
     /// Only these processes.
     pub pids: Vec<i32>,
@@ -253,7 +253,7 @@ impl Profile {
                 || filter
                     .comms
                     .iter()
-                    .any(|comm| **comm == *t.comm || **comm == **t.command()))
+                    .any(|comm| is_named(&t.comm, comm) || **comm == **t.command()))
                 && (filter.pids.is_empty() || filter.pids.contains(&t.pid))
                 && (filter.tids.is_empty() || filter.tids.contains(&t.tid))
         };
@@ -330,4 +330,11 @@ fn is_below(file: &str, path: &str) -> bool {
 fn parts(path: &str) -> Vec<&str> {
     let parts = path.split('/');
     parts.filter(|part| !["", "."].contains(part)).collect()
+}
+
+/// Whether a thread has the name, as far as the kernel keeps it.
+fn is_named(comm: &str, name: &str) -> bool {
+    /// `TASK_COMM_LEN` without the byte behind a name.
+    const KEPT: usize = 15;
+    comm == name || comm.len() == KEPT && name.as_bytes().starts_with(comm.as_bytes())
 }

@@ -5,10 +5,20 @@ use linux_perf_event_reader::{SampleFormat, constants};
 use super::counts::counting;
 use crate::base::{Counting, Event, Sampling, Unit};
 
+/// `PERF_COUNT_SW_TASK_CLOCK`; before it is `PERF_COUNT_SW_CPU_CLOCK`.
+const TASK_CLOCK: u64 = 1;
+
 /// The event in the profile's terms. Without periods in its samples a sample counts one.
 pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
     let mut event = Event::named(&description.name);
     let attr = &description.attr;
+    // Whatever it is called.
+    let is_clock = attr.kind == constants::PERF_TYPE_SOFTWARE && attr.config <= TASK_CLOCK;
+    match (is_clock, event.base()) {
+        (true, _) => event.unit = Unit::Nanoseconds,
+        (false, base @ ("cpu-clock" | "task-clock")) => event.unit = Unit::Count(base.to_owned()),
+        _ => {}
+    }
     let format = attr.sample_format();
     // A group's samples have the values of all its counters.
     let has_values =
@@ -45,6 +55,26 @@ mod tests {
         let mut attr = Attr::default();
         (attr.kind, attr.config, attr.period_or_frequency) = (kind, config, period);
         attr
+    }
+
+    #[test]
+    fn clocks_are_known_by_number_and_not_by_name() {
+        let named = |name: &str, attr: Attr| {
+            let (name, ids) = (name.to_owned(), Vec::new());
+            event(&crate::perfdata::EventDescription { name, attr, ids }).unit
+        };
+        let by_frequency = |kind, config| {
+            let mut attr = attr(kind, config, 99);
+            attr.sample_type = SampleFormat::PERIOD.bits();
+            attr
+        };
+        assert_eq!(named("mine", by_frequency(1, 1)), Unit::Nanoseconds);
+        assert_eq!(
+            named("cpu-clock/freq=9/", by_frequency(1, 0)),
+            Unit::Nanoseconds
+        );
+        let other = named("cpu-clock", by_frequency(0, 0));
+        assert_eq!(other, Unit::Count("cpu-clock".into()));
     }
 
     #[test]

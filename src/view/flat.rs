@@ -82,21 +82,21 @@ pub struct Flat {
 
 /// Chooses, orders and names the functions.
 pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Flat {
-    let chosen = choose(subject, &summary.weights, options);
+    let chosen = choose(subject, summary.ran.clone(), &summary.weights, options);
     let labels = Labels::new(subject, chosen.iter().copied());
     Flat {
-        hidden: summary.weights.present().count() - chosen.len(),
+        hidden: summary.ran.len() - chosen.len(),
         rows: rows(subject, summary, &chosen, &labels),
     }
 }
 
-/// The functions to be shown, in order.
+/// Those of some functions that are to be shown, in order.
 pub(super) fn choose(
     subject: &Subject,
+    mut chosen: Vec<FunctionId>,
     weights: &FunctionWeights,
     options: &Options,
 ) -> Vec<FunctionId> {
-    let mut chosen: Vec<FunctionId> = weights.present().collect();
     chosen.retain(|&id| {
         let weight = match options.sort {
             Sort::SelfWeight => weights.self_weight[id],
@@ -132,6 +132,7 @@ pub(super) fn rows(
         weights,
         hidden,
         calls,
+        ..
     } = summary;
     let known = |id| Total::of(weights, id);
     let row = |&id: &FunctionId| Row {

@@ -165,6 +165,9 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
         depths: Vec::new(),
     };
     Links::new(profile, &weights).walk(&profile.paths, |step| watch.see(step));
+    if watch.total == 0 {
+        watch.take_counted();
+    }
     let ranks = inclusive::name_ranks(profile);
     let listed = |sides: &IdVec<FunctionId, Side>| {
         let mut listed: Vec<Neighbour> = sides
@@ -295,6 +298,22 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// What called a function that no sample has, and what it called, as far as calls were counted.
+    fn take_counted(&mut self) {
+        let counts = self.profile.counts.as_ref();
+        for count in counts.map_or(&[][..], |counts| counts.calls()) {
+            let Some(from) = count.from.filter(|_| count.calls > 0) else {
+                continue;
+            };
+            let side = match (from == self.function, count.to == self.function) {
+                (_, true) => &mut self.into[from],
+                (true, false) => &mut self.out_of[count.to],
+                _ => continue,
+            };
+            (side.seen, side.recorded, side.recursive) = (true, true, from == count.to);
+        }
+    }
+
     fn see(&mut self, step: Step) {
         match step {
             Step::Enter(id) => {

@@ -32,6 +32,7 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// assert_eq!(demangle("_ZSt3fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_"), "std::foo<…>(…)");
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
+/// assert_eq!(demangle("_ZThn16_N1C1bEm"), "non-virtual thunk to C::b(unsigned long)");
 /// assert_eq!(demangle("main"), "main");
 /// ```
 pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
@@ -72,6 +73,10 @@ fn cpp(name: &str) -> Option<String> {
     if !(name.starts_with("_Z") || name.starts_with("_GLOBAL_")) {
         return None;
     }
+    if let Some((what, of)) = made_by_compiler(name) {
+        let of = cpp(&format!("_Z{of}"))?;
+        return Some(format!("{what} {of}"));
+    }
     let parse = ParseOptions::default().recursion_limit(DEPTH_LIMIT);
     let print = DemangleOptions::default().recursion_limit(DEPTH_LIMIT);
     let (symbol, rest) = BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
@@ -91,6 +96,41 @@ fn cpp(name: &str) -> Option<String> {
         _ => return None,
     }
     Some(out.text)
+}
+
+/// What a compiler has made for a function or variable, and the encoding of this: thunks, which change `this` or
+/// what is returned (`<special-name>` of the Itanium ABI), and what keeps variables of threads.
+fn made_by_compiler(name: &str) -> Option<(&'static str, &str)> {
+    let (kind, rest) = name.strip_prefix("_ZT")?.split_at_checked(1)?;
+    Some(match kind {
+        "h" | "v" => {
+            let (is_virtual, of) = behind_call_offset(&name[3..])?;
+            let what = ["non-virtual thunk to", "virtual thunk to"][usize::from(is_virtual)];
+            (what, of)
+        }
+        "c" => {
+            let (_, second) = behind_call_offset(rest)?;
+            ("covariant return thunk to", behind_call_offset(second)?.1)
+        }
+        "W" => ("TLS wrapper function for", rest),
+        "H" => ("TLS init function for", rest),
+        _ => return None,
+    })
+}
+
+/// Whether `h16_…` or `v0_n24_…` is virtual, and what is behind its numbers.
+fn behind_call_offset(text: &str) -> Option<(bool, &str)> {
+    let (kind, mut rest) = text.split_at_checked(1)?;
+    let is_virtual = kind == "v";
+    for _ in 0..=usize::from(is_virtual) {
+        let (number, behind) = rest.split_once('_')?;
+        let digits = number.strip_prefix('n').unwrap_or(number);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        rest = behind;
+    }
+    (is_virtual || kind == "h").then_some((is_virtual, rest))
 }
 
 fn write_cpp(

@@ -84,6 +84,7 @@ pub(in crate::input) fn counts(
         profile.caveats.add_detail(CaveatKind::Skipped, 1, what);
     }
     profile.counts = Some(Counts::of(rows));
+    super::mark_uncounted(profile);
     profile.tell_apart();
     profile.caveats.merge(&caveats);
     Ok(())

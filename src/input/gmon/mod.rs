@@ -24,6 +24,8 @@ mod symbols;
 
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashSet;
+
 use self::file::{Gmon, Shape};
 use self::share::Shares;
 use super::{AsGprof, Error, Options};
@@ -229,6 +231,7 @@ fn read_by(
     let mut profile = builder.finish();
     // None that were counted is known, too: there were arcs for them.
     profile.counts.get_or_insert_default();
+    mark_uncounted(&mut profile);
     if options.calls != StaticCalls::Off {
         let place = |address: Svma| match &of_gprof {
             Some(functions) => functions.at(address),
@@ -238,6 +241,25 @@ fn read_by(
         add_code(&mut profile, program, of, options).map_err(Error::of(path))?;
     }
     Ok((profile, histogram))
+}
+
+/// Marks functions that ran although no call of them was counted.
+fn mark_uncounted(profile: &mut Profile) {
+    let Some(counts) = profile.counts.take() else {
+        return;
+    };
+    let calls = || counts.calls().iter().filter(|count| count.calls > 0);
+    let called: FxHashSet<FunctionId> = calls().map(|count| count.to).collect();
+    let sampled = profile
+        .samples
+        .iter()
+        .map(|it| profile.paths[it.path].function);
+    let ran = sampled.chain(calls().filter_map(|count| count.from));
+    let is_function = |id: &FunctionId| profile.functions[*id].kind != FunctionKind::Mark;
+    let uncounted = ran
+        .filter(|id| !called.contains(id) && is_function(id))
+        .collect();
+    profile.counts = Some(counts.with_uncounted(uncounted));
 }
 
 impl Counted {

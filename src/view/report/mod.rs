@@ -81,7 +81,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
             limit,
             min: options.min,
         };
-        flat::choose(subject, weights, &options)
+        flat::choose(subject, weights.present().collect(), weights, &options)
     };
     let mut by_self = choose(Sort::SelfWeight, options.limit);
     by_self.retain(|&id| weights.self_samples[id] > 0);

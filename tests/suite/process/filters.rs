@@ -219,3 +219,21 @@ fn what_was_lost_is_counted_once_of_two_reports() {
         assert!(lost.len() == 1 && lost[0]["count"] == 5, "{flat}");
     }
 }
+
+#[test]
+fn a_name_that_the_kernel_has_cut_is_found_by_all_of_it() {
+    let directory = directory("long-name");
+    let text = directory.join("text");
+    std::fs::write(&text, "a-long-command- 1 cpu-clock: \n\t 7d6 f (/app)\n").unwrap();
+    for (name, samples) in [
+        ("a-long-command-line", 1),
+        ("a-long-command", 0),
+        ("a-long-comm", 0),
+    ] {
+        let (_, page, _) = run(&["flat", "--format", "json", "--comm", name], &text);
+        assert!(
+            page.contains(&format!("\"samples\":{samples}")),
+            "{name}: {page}"
+        );
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use proftool::analysis::called;
 use proftool::input;
 use proftool::profile::{EventId, Filter, Profile};
 
@@ -239,4 +240,23 @@ fn a_sum_by_gprof_has_the_calls_of_its_files() {
     assert_eq!(calls[&call("main", "before")], 2);
     assert_eq!(calls[&call("main", "scan")], 4);
     assert!(calls.keys().all(|(from, _)| from != "before"), "{calls:?}");
+}
+
+#[test]
+fn a_function_that_ran_and_has_no_counted_call_was_called_unknown_times() {
+    let Some(run) = Run::of("uncounted", PARTS, &["-O0"]) else {
+        return;
+    };
+    let profile = run.profile(&run.gmon);
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let called = called::by_function(&profile, &selection).unwrap();
+    let of = |name: &str| {
+        let found = profile
+            .functions
+            .enumerate()
+            .find(|(_, it)| it.name == name);
+        called[found.unwrap().0].by_others
+    };
+    // The C library calls main.
+    assert_eq!((of("main"), of("scan")), (None, Some(2)));
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
-use crate::support::record_calls::{RUNS, Running, answer, arc, built, counted, graph};
+use crate::support::record_calls::{RUNS, Running, TRACED, answer, arc, built, counted, graph};
 use crate::support::skipped;
 
 const CALLS: &str = r#"
@@ -419,4 +419,33 @@ fn counts_of_a_program_that_executes_itself_uncounted_are_lower_bounds() {
             "{options:?}: {arc}"
         );
     }
+}
+
+#[test]
+fn what_is_counted_and_took_no_time_is_listed_and_has_its_callers() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let text = format!("{TRACED}int main(void) {{ return many(7) != 7; }}");
+    if built(&room, &text, &[], "app").is_none() {
+        return;
+    }
+    let output = counted(&room, &["-F", "49"], &["./app"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let flat = answer(
+        &room,
+        &["flat", "out.data", "--format", "json", "--limit", "0"],
+    );
+    let flat: Value = serde_json::from_slice(&flat.stdout).unwrap();
+    let rows = flat["functions"].as_array().unwrap();
+    let leaf = rows.iter().find(|row| row["name"] == "leaf").unwrap();
+    assert_eq!((&leaf["calls"], &leaf["self"]), (&7.into(), &0.into()));
+    let detail = answer(&room, &["detail", "leaf", "out.data", "--format", "json"]);
+    let detail: Value = serde_json::from_slice(&detail.stdout).unwrap();
+    let caller = &detail["callers"][0];
+    assert_eq!(
+        (&caller["name"], &caller["calls"]),
+        (&"many".into(), &7.into())
+    );
 }
