@@ -12,7 +12,12 @@ use std::path::Path;
 use super::tree::Tree;
 
 /// The documents that are held against the repository.
-const DOCUMENTS: [&str; 3] = ["SECURITY.md", "src/ARCHITECTURE.md", "fixtures/README.md"];
+const DOCUMENTS: [&str; 4] = [
+    "SECURITY.md",
+    "src/ARCHITECTURE.md",
+    "fixtures/README.md",
+    "fixtures/REPORTS.md",
+];
 /// What the pages may name of the repository.
 const FOLDERS: [&str; 5] = ["src", "tests", "scripts", "fixtures", ".ci"];
 
