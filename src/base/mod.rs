@@ -17,6 +17,7 @@ mod interner;
 mod lists;
 mod marks;
 pub(crate) mod parallel;
+mod runtime;
 mod slice_sums;
 mod text;
 mod weight_sum;
@@ -37,6 +38,7 @@ pub use marks::{
     BLOCKED_BEFORE, BROKEN, FRAMES_MISSING, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM,
     Standing, TRUNCATED, UNKNOWN, is_mark, placeholder,
 };
+pub use runtime::Runtime;
 pub use slice_sums::{SliceSum, SliceSums, SmallSum};
 pub use text::{grouped, is_unsafe_char, printable, shell_quoted, system_reason, utf8};
 pub use weight_sum::WeightSum;

@@ -84,6 +84,12 @@ pub enum Error {
         /// Its size in bytes.
         size: u64,
     },
+    /// A list of generated code that an earlier process of the same number left.
+    #[error("{} is older than the process", path.display())]
+    OlderThanProcess {
+        /// The list.
+        path: PathBuf,
+    },
     /// The file belongs to somebody else.
     #[error("{} belongs to user {owner}, who is neither you nor root nor the user that ran", path.display())]
     Foreign {

@@ -57,6 +57,7 @@ pub use host::finder::Finder;
 pub use host::kallsyms::{Kallsyms, KernelFunction};
 pub use host::kernel_code::{KERNEL_MEMORY, KernelCode, KernelCodeSource};
 pub use host::libraries::Libraries;
+pub use host::perf_maps::ProcessTimes;
 pub use host::vdso;
 pub use jit::{JitCode, JitDump, JitFrame, JitNames, JitPiece, PerfMap};
 

@@ -29,6 +29,7 @@ mod made_up;
 mod output;
 mod process;
 mod resolve;
+mod view;
 
 pub use output::{Output, is_read, note_read};
 
@@ -45,6 +46,7 @@ use rustix::io::Errno;
 use crate::base::system_reason;
 
 pub use self::process::{ListOfProcess, open_link, read_list};
+pub use self::view::{ProcessView, living_thread};
 
 /// How a checked file is opened. `O_NONBLOCK` matters only where the object is another one than
 /// the one that was checked; it is then closed again.

@@ -87,6 +87,8 @@ features! {
     CALL_COUNTS = 240;
     /// What compilers and linkers were started for, which proftool writes.
     JOBS = 241;
+    /// Lists of generated code of processes in containers, which proftool writes.
+    PERF_MAPS = 242;
 }
 
 impl std::fmt::Display for Feature {

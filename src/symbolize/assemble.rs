@@ -7,7 +7,7 @@ use crate::profile::{AddressId, Builder, CallPath, PathId, Slices, Thread, Timed
 use crate::trace::{AddressPathId, FrameId, ImageId, Times, Trace};
 
 use super::address_lookup::AllAnswers;
-use super::caveats::{correct, note_limits, note_problems, note_unchecked};
+use super::caveats::{correct, note_limits, note_problems, note_runtimes, note_unchecked};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
 use super::distinct_addresses::DistinctAddresses;
@@ -97,6 +97,7 @@ pub(super) fn profile<'h>(
     folded::note(trace, checked, name_sources, &mut builder);
     note_problems(trace, name_sources, &mut builder);
     note_unchecked(trace, name_sources, &mut builder);
+    note_runtimes(trace, checked, &mut builder);
     note_reused(trace, checked, &resolution, &mut builder);
 
     let events: Vec<_> = trace

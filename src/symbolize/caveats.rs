@@ -1,15 +1,17 @@
 //! Adds the caveats about files to a profile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::{Caveat, CaveatKind, Caveats, IdVec, grouped};
+use rustc_hash::FxHashSet;
+
+use crate::base::{Caveat, CaveatKind, Caveats, IdVec, Runtime, grouped};
 use crate::profile::Builder;
-use crate::trace::{ImageId, Trace};
+use crate::trace::{ImageId, ImageKind, Trace};
 
 use super::address_lookup::ByChunk;
 use super::identity::Identities;
 use super::name_source::NameSource;
-use super::repair::Correction;
+use super::repair::{Checked, Correction};
 
 /// Tells what was left out of debug information, as it was too much.
 pub(super) fn note_limits(
@@ -97,6 +99,31 @@ pub(super) fn note_unchecked(
     }
 }
 
+/// States which runtimes made the code in no file that caveats are about.
+pub(super) fn note_runtimes(trace: &Trace, checked: &Checked, builder: &mut Builder) {
+    let hit: FxHashSet<ImageId> = checked.frames.iter().map(|frame| frame.image).collect();
+    let images = hit.into_iter().map(|image| trace.images[image].kind);
+    let processes: FxHashSet<i32> = images.filter_map(ImageKind::generated_by).collect();
+    let of_files = processes
+        .iter()
+        .filter_map(|pid| trace.generators.get(pid))
+        .flat_map(|generator| generator.runtimes.iter().copied());
+    let threads = trace.threads.iter();
+    let of_names = threads
+        .filter(|thread| processes.contains(&thread.pid))
+        .filter_map(|thread| Runtime::of_name(&thread.comm));
+    let runtimes: BTreeSet<Runtime> = of_files.chain(of_names).collect();
+    for kind in [
+        CaveatKind::GeneratedCode,
+        CaveatKind::ReplacedText,
+        CaveatKind::ReusedCode,
+        CaveatKind::BrokenStack,
+        CaveatKind::NoUnwindRules,
+    ] {
+        builder.caveats().note_runtimes(kind, &runtimes);
+    }
+}
+
 /// Counts samples by what has turned out to be true of their stacks. That a broken one reached a
 /// limit, too, is of no interest: what it had outside of the break was no stack.
 pub(super) fn correct(corrections: &[Correction], caveats: &mut Caveats) {
@@ -111,7 +138,7 @@ pub(super) fn correct(corrections: &[Correction], caveats: &mut Caveats) {
             caveats.take(recorded, samples);
         }
         match now {
-            Some(now) if are_in_generated => caveats.add_detail(now, samples, Caveat::JIT_CODE),
+            Some(now) if are_in_generated => caveats.add_detail(now, samples, Caveat::NO_FILE),
             Some(now) => caveats.add(now, samples),
             None => {}
         }

@@ -448,9 +448,9 @@ fn of_file(path: &str) -> Module {
 fn module(image: &Image) -> Module {
     let name = match image.kind {
         ImageKind::Kernel { .. } => KERNEL.to_owned(),
-        ImageKind::Generated { pid } | ImageKind::JitDump { pid, .. } => {
-            format!("[generated {pid}]")
-        }
+        ImageKind::Generated { pid }
+        | ImageKind::Replaced { pid }
+        | ImageKind::JitDump { pid, .. } => format!("[generated {pid}]"),
         ImageKind::Unmapped { .. } => "[unmapped]".to_owned(),
         _ => return of_file(&image.path),
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{BuildId, CaveatKind, GeneratedCode};
-use crate::binary::{self, Binary, JitDump, PerfMap};
+use crate::binary::{self, Binary, JitDump, PerfMap, ProcessTimes};
 use crate::cache::Cache;
 use crate::trace::{Image, ImageKind, JitSource, Recording, RuleSource, Trace};
 use crate::unwind::Rules;
@@ -172,8 +172,8 @@ impl Library {
     }
 
     /// The map of code that a process made.
-    pub(super) fn perf_map(&self, pid: u32) -> Result<PerfMap, binary::Error> {
-        self.options.finder.perf_map(pid)
+    pub(super) fn perf_map(&self, pid: u32, times: ProcessTimes) -> Result<PerfMap, binary::Error> {
+        self.options.finder.perf_map(pid, times)
     }
 }
 

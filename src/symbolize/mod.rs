@@ -30,6 +30,7 @@ mod demangled;
 mod distinct_addresses;
 mod folded;
 mod function_copies;
+mod generated_names;
 mod host;
 mod identity;
 mod interrupts;

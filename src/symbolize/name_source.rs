@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{CaveatKind, FileOffset, IdVec, Svma, parallel};
-use crate::binary::{self, Binary, JitDump, Kallsyms, PerfMap, vdso};
+use crate::binary::{Binary, JitDump, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
-use rustc_hash::FxHashMap;
-
+use super::generated_names::Lists;
 use super::library::Library;
 
 /// The source of an image's names.
@@ -21,7 +20,7 @@ pub(super) enum NameSource {
     /// The running kernel's symbols, and what to add to a recorded address to get one of now.
     Kernel(Arc<Kallsyms>, u64),
     /// Names of code that a process made, at any time.
-    PerfMap(Box<PerfMap>),
+    PerfMap(Arc<PerfMap>),
     /// Names of code that a process made, by its place in the file.
     JitDump(Arc<JitDump>),
     /// Not code but a mark.
@@ -76,20 +75,10 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameS
     for &image in trace.counted.iter().flat_map(|(_, images)| images) {
         is_hit[image] = true;
     }
-    // By process, as there may be as many processes as images.
-    let mut dumps: FxHashMap<i32, &Image> = FxHashMap::default();
-    for image in &trace.images {
-        if let ImageKind::JitDump {
-            pid,
-            is_timed: false,
-        } = image.kind
-        {
-            dumps.entry(pid).or_insert(image);
-        }
-    }
     let hit: Vec<ImageId> = is_hit.ids().filter(|&id| is_hit[id]).collect();
+    let lists = Lists::of(trace, &hit);
     let found = parallel::map(library.options.workers, &hit, |&id| {
-        open(trace, &trace.images[id], &dumps, library)
+        open(trace, &trace.images[id], &lists, library)
     });
     let unopened = |image: &Image| match image.kind {
         ImageKind::Mark => NameSource::Mark,
@@ -115,12 +104,7 @@ pub(super) fn keep_answers(name_sources: &IdVec<ImageId, NameSource>, workers: N
     parallel::map(workers, &binaries, |binary| binary.keep_answers());
 }
 
-fn open(
-    trace: &Trace,
-    image: &Image,
-    dumps: &FxHashMap<i32, &Image>,
-    library: &Library,
-) -> NameSource {
+fn open(trace: &Trace, image: &Image, lists: &Lists<'_>, library: &Library) -> NameSource {
     let host = &library.host;
     let none = |kind, error: &dyn std::fmt::Display| {
         NameSource::None(Some(Box::new((kind, format!("{}: {error}", image.path)))))
@@ -145,19 +129,10 @@ fn open(
             Ok((symbols, shift)) => NameSource::Kernel(symbols, shift),
             Err(why) => NameSource::None(Some(Box::new(why))),
         },
-        ImageKind::Generated { pid } if library.may_name_generated(&trace.recording) => {
-            let Ok(pid) = u32::try_from(pid) else {
-                return NameSource::None(None);
-            };
-            // If its times cannot be used (another clock, live sampling), a jitdump still has names.
-            let dump = dumps.get(&pid.cast_signed());
-            if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
-                return NameSource::PerfMap(Box::new(PerfMap::of(dump.everywhere())));
-            }
-            match library.perf_map(pid) {
-                Ok(map) => NameSource::PerfMap(Box::new(map)),
-                Err(binary::Error::NotFound) => NameSource::None(None),
-                Err(error) => none(CaveatKind::MissingBinary, &error),
+        ImageKind::Generated { pid } | ImageKind::Replaced { pid } => {
+            match lists.open(trace, image, pid, library) {
+                Ok(map) => NameSource::PerfMap(map),
+                Err(why) => NameSource::None(why),
             }
         }
         ImageKind::JitDump { .. } => match library.dump(&image.path) {

@@ -80,9 +80,11 @@ fn reason(trace: &Trace, image: ImageId, name_source: &NameSource) -> Option<(Ca
     match (name_source, image.kind) {
         (NameSource::None(Some(why)), _) => Some((**why).clone()),
         (_, ImageKind::Guest | ImageKind::Unmapped { .. } | ImageKind::Mark) => None,
-        (_, ImageKind::Generated { pid }) => {
+        (_, ImageKind::Generated { pid })
+        | (NameSource::PerfMap(_), ImageKind::Replaced { pid }) => {
             Some((CaveatKind::GeneratedCode, format!("process {pid}")))
         }
+        (_, ImageKind::Replaced { .. }) => Some((CaveatKind::ReplacedText, image.path.to_string())),
         _ => Some((CaveatKind::NoSymbols, image.path.to_string())),
     }
 }

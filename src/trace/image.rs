@@ -69,6 +69,12 @@ pub enum ImageKind {
         /// The process.
         pid: i32,
     },
+    /// Anonymous memory of a process over the mapping of this file, a library: a copy of its text, or code
+    /// that was made at run time after the file was unmapped; addresses are those in memory.
+    Replaced {
+        /// The process.
+        pid: i32,
+    },
     /// Code that a process made at run time and listed in this file, a jitdump; addresses are places
     /// in the file.
     JitDump {
@@ -90,6 +96,16 @@ pub enum ImageKind {
 }
 
 impl ImageKind {
+    /// The process whose code in no file this is.
+    pub fn generated_by(self) -> Option<i32> {
+        match self {
+            ImageKind::Generated { pid }
+            | ImageKind::Replaced { pid }
+            | ImageKind::JitDump { pid, .. } => Some(pid),
+            _ => None,
+        }
+    }
+
     /// Whether its code is the kernel's.
     pub fn is_kernel(self) -> bool {
         matches!(

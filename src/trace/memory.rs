@@ -135,6 +135,18 @@ impl Mappings {
         }
     }
 
+    /// The parts of `start..end` at which something is mapped: each range, its image, and the address in
+    /// the image that it begins with.
+    fn shown(&self, start: u64, end: u64) -> Vec<((u64, u64), ImageId, u64)> {
+        let before = self.ranges.range(..start).next_back();
+        let ranges = before.into_iter().chain(self.ranges.range(start..end));
+        let parts = ranges.map(|(&begin, range)| {
+            let (from, to) = (begin.max(start), range.end.min(end));
+            ((from, to), range.image, from.wrapping_add(range.shift))
+        });
+        parts.filter(|((from, to), ..)| from < to).collect()
+    }
+
     fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -299,13 +311,18 @@ pub(super) struct ProcessMemory {
     generation: u32,
     /// The memory as it is since the last change.
     snapshot: Option<Arc<Snapshot>>,
+    /// The file of the program: the kernel maps it before all others.
+    program: Option<ImageId>,
+    /// When the process or its program started, if that was recorded.
+    began: Option<u64>,
 }
 
 impl ProcessMemory {
     /// A process without memory. `birth` is no other process's.
-    pub(super) fn born(birth: u32) -> ProcessMemory {
+    pub(super) fn born(birth: u32, began: Option<u64>) -> ProcessMemory {
         ProcessMemory {
             birth,
+            began,
             ..ProcessMemory::default()
         }
     }
@@ -316,10 +333,12 @@ impl ProcessMemory {
     }
 
     /// A process that begins with a copy of its parent's memory. `birth` is no other process's.
-    pub(super) fn forked(&self, birth: u32) -> ProcessMemory {
+    pub(super) fn forked(&self, birth: u32, began: Option<u64>) -> ProcessMemory {
         ProcessMemory {
             birth,
+            began,
             maps: self.maps.clone(),
+            program: self.program,
             ..ProcessMemory::default()
         }
     }
@@ -333,6 +352,8 @@ impl ProcessMemory {
                 now: self.maps.now.renamed(new),
                 before_exec: self.maps.before_exec.renamed(new),
             },
+            program: self.program.map(new),
+            began: self.began,
             ..ProcessMemory::default()
         }
     }
@@ -340,6 +361,31 @@ impl ProcessMemory {
     /// The image at a code address, and the address in it.
     pub(super) fn find(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
         self.maps.find_code(address)
+    }
+
+    /// What was mapped in `start..end` until now: see [`Mappings::shown`].
+    pub(super) fn shown(&self, start: u64, end: u64) -> Vec<((u64, u64), ImageId, u64)> {
+        self.maps.now.shown(start, end)
+    }
+
+    /// The images that are mapped, each as often as it has ranges.
+    pub(super) fn images(&self) -> impl Iterator<Item = ImageId> {
+        self.maps.now.ranges.values().map(|range| range.image)
+    }
+
+    /// The file of the program, if it is known.
+    pub(super) fn program(&self) -> Option<ImageId> {
+        self.program
+    }
+
+    /// When the process or its program started, by the clock of the records, if that was recorded.
+    pub(super) fn began(&self) -> Option<u64> {
+        self.began
+    }
+
+    /// A file was mapped. The first one is the program.
+    pub(super) fn has_file(&mut self, image: ImageId) {
+        self.program.get_or_insert(image);
     }
 
     /// The call site whose stub is at an address, and the bytes that are on the stack now and were
@@ -355,8 +401,10 @@ impl ProcessMemory {
     }
 
     /// A new program has replaced the old one.
-    pub(super) fn exec(&mut self) {
+    pub(super) fn exec(&mut self, time: Option<u64>) {
+        self.began = time.or(self.began);
         self.maps.before_exec = std::mem::take(&mut self.maps.now);
+        self.program = None;
         self.changed();
     }
 
@@ -425,7 +473,7 @@ mod tests {
         let (old, new) = (ImageId::new(0), ImageId::new(1));
         let mut parent = ProcessMemory::default();
         parent.change(|m| m.map(0x1000, 0x5000, old, 0));
-        let mut child = parent.forked(1);
+        let mut child = parent.forked(1, None);
         child.change(|m| m.map(0x2000, 0x3000, new, 0));
         parent.change(|m| m.unmap(0x4000, 0x5000));
         let image = |process: &ProcessMemory, address| {

@@ -27,6 +27,7 @@ mod compact;
 mod counts;
 mod events;
 mod fading;
+mod generators;
 mod image;
 mod jit;
 mod known_chains;
@@ -46,6 +47,7 @@ mod tracer;
 mod unwinders;
 
 pub use build::read;
+pub use generators::Generator;
 pub use image::{CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::JitSource;
 pub use live::{LiveTrace, Moment};
@@ -55,12 +57,12 @@ pub use time_range::{Scope, TimeRange};
 pub use timed::{LastFirst, TimedSample, Times};
 pub use unwinders::{RuleSource, Unwinding};
 
-pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite};
+pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite, KeptPerfMap};
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{Caveats, Event, IdVec, Sampling, WeightSum, define_id};
 
@@ -94,6 +96,10 @@ pub struct Trace {
     pub counted: Option<(Arc<CallCounts>, Vec<ImageId>)>,
     /// Those of these images that other programs had, too, whose calls were not counted.
     pub partly_counted: FxHashSet<ImageId>,
+    /// The processes that have code in no file.
+    pub generators: FxHashMap<i32, Generator>,
+    /// Lists of such code that the recorder kept.
+    pub perf_maps: Vec<Arc<KeptPerfMap>>,
     /// Who recorded what and when.
     pub recording: Recording,
     /// What could not be known.

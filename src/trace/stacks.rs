@@ -123,11 +123,11 @@ impl Stacks {
     }
 
     /// A process begins, with the memory of its parent if that is known and `copies`.
-    pub(super) fn fork(&mut self, pid: i32, parent: i32, copies: bool) {
+    pub(super) fn fork(&mut self, pid: i32, parent: i32, copies: bool, time: Option<u64>) {
         self.births += 1;
         let child = match self.processes.get(&parent) {
-            Some(parent) if copies => parent.forked(self.births),
-            _ => ProcessMemory::born(self.births),
+            Some(parent) if copies => parent.forked(self.births, time),
+            _ => ProcessMemory::born(self.births, time),
         };
         self.processes.insert(pid, child);
     }
@@ -292,7 +292,7 @@ impl Stacks {
         };
         let image = &self.images.rows()[image];
         match image.kind {
-            ImageKind::Generated { .. } | ImageKind::JitDump { .. } => Caveat::JIT_CODE,
+            kind if kind.generated_by().is_some() => Caveat::NO_FILE,
             _ => &image.path,
         }
     }

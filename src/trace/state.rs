@@ -11,6 +11,7 @@ use crate::base::{BROKEN, CaveatKind, Caveats, IdVec, TRUNCATED, utf8};
 use crate::perfdata::{CountedImage, Reader, RecordedStacks};
 
 use super::events::{event, sampling};
+use super::generators::generators;
 use super::image::mark_image;
 use super::known_chains::KnownChains;
 use super::off_cpu::OffCpu;
@@ -53,6 +54,7 @@ impl Tracer<'_, '_, '_> {
         let mut trace = std::mem::take(&mut self.trace);
         trace.samples = std::mem::take(&mut self.samples).rows_with(chains);
         let stacks = std::mem::take(&mut self.stacks);
+        trace.generators = generators(&stacks, reader.features().clock);
         trace.images = stacks.images.into_rows();
         trace.frames = stacks.frames.into_rows();
         trace.paths = stacks.paths.into_rows();
@@ -92,6 +94,7 @@ impl Tracer<'_, '_, '_> {
             samples::sort(&mut off_cpu);
             samples::sum_up(&mut off_cpu);
         }
+        trace.generators = generators(&self.stacks, reader.features().clock);
         trace.images = self.stacks.images.rows().clone();
         trace.frames = self.stacks.frames.rows().clone();
         trace.paths = self.stacks.paths.rows().clone();
@@ -115,6 +118,7 @@ impl Tracer<'_, '_, '_> {
             image.build_id = listed.get(&*image.path).map(|&id| id.clone());
         }
         trace.kernel_symbols.sort();
+        trace.perf_maps = reader.features().perf_maps.clone();
         let caveats = &mut trace.caveats;
         caveats.merge(reader.caveats());
         caveats.merge(self.dumps.caveats());

@@ -3,6 +3,7 @@
 mod chains;
 mod copied;
 pub(super) mod mappings;
+mod moved;
 mod switches;
 pub(super) mod uncounted;
 
@@ -144,16 +145,15 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 }
                 if *exec {
                     self.dumps.exec(*pid);
-                    if let Some(process) = self.stacks.processes.get_mut(pid) {
-                        process.exec();
-                    }
+                    let process = self.stacks.processes.entry(*pid).or_default();
+                    process.exec(record.time);
                 }
                 self.threads.name(*pid, *tid, &utf8(name));
             }
             Body::Fork(task) => {
                 self.dumps
                     .advance(task.parent_pid, record.time, &mut self.stacks);
-                self.fork(record.misc, task);
+                self.fork(record, task);
             }
             Body::Exit(task) => {
                 self.stacks.forget(task.tid);
@@ -201,12 +201,14 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.watch_switches(reader, record);
     }
 
-    fn fork(&mut self, misc: u16, task: &Task) {
+    fn fork(&mut self, record: &Record<'_>, task: &Task) {
         if task.pid != task.parent_pid {
             // The recorder synthesizes such records for processes that ran before it; their
             // mappings follow.
-            let copies = misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
-            self.stacks.fork(task.pid, task.parent_pid, copies);
+            let copies = record.misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
+            // What ran before has the time 0.
+            let time = record.time.filter(|&time| time > 0);
+            self.stacks.fork(task.pid, task.parent_pid, copies, time);
         }
         let parent = (task.parent_pid, task.parent_tid);
         self.threads.fork((task.pid, task.tid), parent);

@@ -32,7 +32,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         matches!(
             caveat.kind,
             CaveatKind::NoUnwindRules | CaveatKind::BrokenStack
-        ) && details.any(|(detail, _)| detail == Caveat::JIT_CODE)
+        ) && details.any(|(detail, _)| detail == Caveat::NO_FILE)
     });
     let frames =
         (quality.by_frame_pointers && !ends_in_jit_code).then_some(StackGap::FramePointers);

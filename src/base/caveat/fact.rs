@@ -104,12 +104,19 @@ impl CaveatKind {
                 "{n} sample{s} with unnamed frames; they are separate functions by caller"
             ),
             CountUnstated => "the number of samples is not stated".into(),
-            GeneratedCode => format!("{n} sample{s} with frames in JIT-compiled code without names"),
+            GeneratedCode => format!("{n} sample{s} with frames in code that is in no file, without names"),
+            MovedText => "text was moved to anonymous memory; as it lies over the mapping of its program, \
+                          that file's names are used"
+                .into(),
+            ReplacedText => format!(
+                "{n} sample{s} in anonymous memory over the mapping of a library: its text was moved there, \
+                 or other code was put there after it was unmapped; its names are not used"
+            ),
             FoldedCode => format!(
                 "{n} sample{s} with frames in code that several functions share, shown under one name"
             ),
             ReusedCode => format!(
-                "{n} sample{s} at addresses reused by several JIT-compiled functions; which of them \
+                "{n} sample{s} at addresses reused by several generated functions; which of them \
                  ran is not known"
             ),
             JitWithoutTime => format!(

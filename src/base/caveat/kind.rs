@@ -91,8 +91,14 @@ pub enum CaveatKind {
     /// A text input or a profile of another tool does not state how many samples there are; details: what
     /// is taken for the number.
     CountUnstated,
-    /// Samples in code that a process made at run time and did not list; details: processes.
+    /// Samples in code that is in no file and that its process did not list; details: processes.
     GeneratedCode,
+    /// Text of a program that lies in anonymous memory now, over the mapping of its file, whose names are
+    /// used; details: paths.
+    MovedText,
+    /// Samples in anonymous memory over the mapping of a library: a copy of its text or other code, so
+    /// the names of the library are not used; details: paths.
+    ReplacedText,
     /// Samples in code that several functions share, under the name of one; details: which.
     FoldedCode,
     /// Samples at addresses at which several generated functions were, at times that are not known.
@@ -194,6 +200,8 @@ impl CaveatKind {
             NamelessFrames => "nameless-frames",
             CountUnstated => "count-unstated",
             GeneratedCode => "generated-code",
+            MovedText => "moved-text",
+            ReplacedText => "replaced-text",
             FoldedCode => "folded-code",
             ReusedCode => "reused-code",
             JitWithoutTime => "jit-without-time",

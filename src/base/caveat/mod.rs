@@ -7,12 +7,12 @@
 mod fact;
 mod kind;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use kind::CaveatKind;
 
-use super::grouped;
+use super::{Runtime, grouped};
 
 /// How many distinct details of one kind are kept; beyond it they are only counted.
 const DETAILS_KEPT: usize = 256;
@@ -30,15 +30,22 @@ pub struct Caveat {
     details: Vec<(String, u64)>,
     /// Whether there were more details than are kept.
     is_cut: bool,
+    /// The runtimes whose code it is about.
+    runtimes: BTreeSet<Runtime>,
 }
 
 impl Caveat {
-    /// The detail of frames in code that a process made at run time, where others have a file.
-    pub const JIT_CODE: &str = "JIT-compiled code";
+    /// The detail of frames in code that is in no file, as that of a JIT compiler, where others have a file.
+    pub const NO_FILE: &str = "code in no file";
 
     /// The details, in order of appearance, each with its count.
     pub fn details(&self) -> impl Iterator<Item = (&str, u64)> {
         self.details.iter().map(|(text, n)| (text.as_str(), *n))
+    }
+
+    /// The runtimes whose code it is about, as far as that is known.
+    pub fn runtimes(&self) -> &BTreeSet<Runtime> {
+        &self.runtimes
     }
 }
 
@@ -148,7 +155,23 @@ impl Caveats {
             count: 0,
             details: Vec::new(),
             is_cut: false,
+            runtimes: BTreeSet::new(),
         })
+    }
+
+    /// Counts a thing of this kind if it is the first with this detail.
+    pub fn add_new(&mut self, kind: CaveatKind, detail: &str) {
+        let known = self.kinds.get(&kind);
+        if known.is_none_or(|known| known.details().all(|(text, _)| text != detail)) {
+            self.add_detail(kind, 1, detail);
+        }
+    }
+
+    /// States which runtimes' code this kind is about, if anything of it was counted.
+    pub fn note_runtimes(&mut self, kind: CaveatKind, runtimes: &BTreeSet<Runtime>) {
+        if let Some(caveat) = self.kinds.get_mut(&kind) {
+            caveat.runtimes.extend(runtimes);
+        }
     }
 
     /// Removes this kind: the suspicion turned out to be wrong.
@@ -178,7 +201,9 @@ impl Caveats {
             for (text, count) in &caveat.details {
                 self.detail(caveat.kind, *count, text.clone());
             }
-            self.entry(caveat.kind).is_cut |= caveat.is_cut;
+            let entry = self.entry(caveat.kind);
+            entry.is_cut |= caveat.is_cut;
+            entry.runtimes.extend(&caveat.runtimes);
         }
     }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::namespaces::Namespaces;
+use super::perf_maps::{self, ProcessTimes};
+use super::running::NamelessPrograms;
 use super::search_directories::{self, FileLocation, SearchDirectories};
 use super::vdso;
 use crate::base::BuildId;
@@ -26,11 +28,13 @@ const LISTED: usize = 8;
 /// 2. with `symfs`, and if the build is known, the recorded path itself;
 /// 3. the caches by build ID: `~/.debug`, `/usr/lib/debug`, debuginfod's;
 /// 4. other paths that the recording has for the same build, as those of a container's files;
-/// 5. the same path in the containers of this machine, if the build is known.
+/// 5. the same path in the containers of this machine, if the build is known;
+/// 6. programs that run and whose file was deleted, replaced, or never had a name (memfd).
 #[derive(Clone, Debug)]
 pub struct Finder {
     places: Arc<SearchDirectories>,
     namespaces: Namespaces,
+    nameless: NamelessPrograms,
     /// The paths that a recording has for each build.
     listed: Arc<FxHashMap<BuildId, Vec<PathBuf>>>,
     /// Where is kept what takes long to find out about files.
@@ -50,6 +54,7 @@ impl Finder {
         Finder {
             places: Arc::new(SearchDirectories::usual(symfs)),
             namespaces: Namespaces::default(),
+            nameless: NamelessPrograms::default(),
             listed: Arc::default(),
             cache: None,
         }
@@ -125,7 +130,28 @@ impl Finder {
                 Some(Binary::new(place, elf, self.places.clone()))
             })
         });
-        elsewhere.ok_or(error)
+        elsewhere
+            .or_else(|| self.running(path, build_id, &error))
+            .ok_or(error)
+    }
+
+    /// Opens a program that runs although there is no file at its path, or another one. Without a build
+    /// ID it has to be the only one that was at this path.
+    fn running(&self, path: &Path, build_id: Option<&BuildId>, error: &Error) -> Option<Binary> {
+        if self.has_root() || !path.is_absolute() {
+            return None;
+        }
+        let (places, is_one) = self.nameless.at(path);
+        let Some(id) = build_id else {
+            let is_gone = matches!(error, Error::NotFound | Error::Deleted);
+            let mut places = places.into_iter().filter(|_| is_one && is_gone);
+            return places.find_map(|place| self.at_location(place).ok());
+        };
+        places.into_iter().find_map(|place| {
+            let budget = Budget::new(&self.places.pool);
+            let elf = search_directories::open(&place, id, &budget)?;
+            Some(Binary::new(place, elf, self.places.clone()))
+        })
     }
 
     /// Where a path leads for processes that see other file systems.
@@ -182,12 +208,13 @@ impl Finder {
         JitCode::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
     }
 
-    /// Reads the map of code that a process made at run time.
+    /// Reads the map of code that a process made at run time: below its own root while it lives, else
+    /// below ours, or below the directory that stands for `/` if there is one.
     ///
     /// # Errors
-    /// As [`PerfMap::read`].
-    pub fn perf_map(&self, pid: u32) -> Result<PerfMap, Error> {
-        PerfMap::read_below(self.places.root(), &PerfMap::path(pid), None)
+    /// As [`PerfMap::read`], and [`Error::OlderThanProcess`] for what an earlier process left.
+    pub fn perf_map(&self, pid: u32, times: ProcessTimes) -> Result<PerfMap, Error> {
+        perf_maps::read(self.places.root(), pid, times)
     }
 
     /// Whether files are looked for under a directory that stands for `/`.

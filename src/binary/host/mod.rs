@@ -4,7 +4,7 @@
 //!   finder      the file that was mapped when a program ran     places      where copies are kept
 //!   libraries   what the dynamic linker would load              namespaces  files of containers
 //!   kallsyms    the kernel's list of its symbols                vdso        code without a file
-//!   kernel_code the kernel's code, in memory or in a vmlinux
+//!   kernel_code the kernel's code, in memory or in a vmlinux    perf_maps   lists of generated code
 //! ```
 //!
 //! Everything that depends on the machine on which this runs is here; what is inside a file is not.
@@ -14,5 +14,7 @@ pub(super) mod kallsyms;
 pub(super) mod kernel_code;
 pub(super) mod libraries;
 mod namespaces;
+pub(super) mod perf_maps;
+mod running;
 pub(super) mod search_directories;
 pub mod vdso;

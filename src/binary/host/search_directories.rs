@@ -35,6 +35,8 @@ pub(in crate::binary) struct FileLocation {
     /// Nothing leads out of it. `None` for a file that a person named.
     root: Option<Root>,
     path: PathBuf,
+    /// Whether it is a link of `/proc`, which leads to a file without a name.
+    is_link: bool,
 }
 
 impl FileLocation {
@@ -43,6 +45,15 @@ impl FileLocation {
         FileLocation {
             root: None,
             path: path.to_owned(),
+            is_link: false,
+        }
+    }
+
+    /// The file to which a link of `/proc/PID` leads, such as `exe`.
+    pub(in crate::binary) fn of_process(link: &Path) -> FileLocation {
+        FileLocation {
+            is_link: true,
+            ..FileLocation::named(link)
         }
     }
 
@@ -51,6 +62,7 @@ impl FileLocation {
         FileLocation {
             root: Some(root.clone()),
             path,
+            is_link: false,
         }
     }
 
@@ -70,13 +82,19 @@ impl FileLocation {
     /// Another file below the same root.
     pub(in crate::binary) fn with(&self, path: PathBuf) -> FileLocation {
         let root = self.root.clone();
-        FileLocation { root, path }
+        let is_link = false;
+        FileLocation {
+            root,
+            path,
+            is_link,
+        }
     }
 
     /// Opens the file, if it is a regular one.
     pub(in crate::binary) fn open(&self) -> Result<OpenedFile, Error> {
         Ok(match &self.root {
             Some(root) => root.open(&self.path, LastLink::Follow)?,
+            None if self.is_link => files::open_link(&self.path)?,
             None => files::open_named(&self.path)?,
         })
     }

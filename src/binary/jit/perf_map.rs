@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use super::JitNames;
 use super::name::function_name;
@@ -20,6 +21,9 @@ const SIZE_LIMIT: u64 = 256 << 20;
 const COUNT_LIMIT: usize = 1 << 22;
 /// Longer names are passed over, in bytes.
 const NAME_LIMIT: usize = 8 << 10;
+
+/// How far the start of a process, computed from another clock, and the time of a file may be apart.
+const CLOCK_SLACK: Duration = Duration::from_secs(5);
 
 /// A piece of code that was compiled while the program ran.
 #[derive(Clone, Copy, Debug)]
@@ -69,16 +73,26 @@ impl PerfMap {
     /// If there is no file, it is a link or not a regular file, it belongs to somebody else
     /// ([`Error::Foreign`]), it is larger than 256 MB, or the system refuses.
     pub fn read(path: &Path, user: Option<u32>) -> Result<PerfMap, Error> {
-        PerfMap::read_below(&Root::default(), path, user)
+        PerfMap::read_below(&Root::default(), path, user, None)
     }
 
-    /// Reads a map whose path begins at `root`.
+    /// Reads a map whose path begins at `root`, of a process that began at this time.
     pub(in crate::binary) fn read_below(
         root: &Root,
         path: &Path,
         user: Option<u32>,
+        began: Option<SystemTime>,
     ) -> Result<PerfMap, Error> {
         let opened = root.open(path, LastLink::Refuse)?;
+        let written = opened.metadata.modified().ok();
+        if written
+            .zip(began)
+            .is_some_and(|(written, began)| written + CLOCK_SLACK < began)
+        {
+            return Err(Error::OlderThanProcess {
+                path: root.full(path),
+            });
+        }
         let (file, size) = super::checked(opened, path, user)?;
         if size > SIZE_LIMIT {
             return Err(Error::TooLarge {

@@ -7,7 +7,7 @@ use proftool::sampler::{CopySize, Rights, Stacks};
 
 use super::Situation;
 use super::rights::{setcap_elsewhere, to_name_the_kernel, to_see_the_kernel};
-use super::stacks::{NAME_GENERATED_CODE, frame_pointers};
+use super::stacks::frame_pointers;
 
 /// Returns what can be done about a caveat of this kind; `None` where there is nothing to do.
 pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
@@ -84,12 +84,11 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
         Kind::NoSymbols => {
             "build with -g and do not strip, or install the debug symbols".to_owned()
         }
-        Kind::GeneratedCode => NAME_GENERATED_CODE.to_owned(),
         Kind::FoldedCode | Kind::FoldedFunctions => "to tell them apart, build with -fno-ipa-icf (GCC) and link with \
             -Wl,--icf=none"
             .to_owned(),
         Kind::ReusedCode => {
-            "record with a jitdump file, which has times: node --perf-prof".to_owned()
+            "have the code listed in a jitdump file, which has times (node: --perf-prof)".to_owned()
         }
         Kind::JitWithoutTime => "record with the clock of jitdump files, CLOCK_MONOTONIC: \
             proftool record, or perf record -k mono"

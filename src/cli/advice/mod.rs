@@ -31,7 +31,7 @@ use proftool::view::page::StackGap;
 use proftool::view::question::Question;
 
 pub use code::without_code;
-pub use stacks::{BUILD_WITH_FRAME_POINTERS, NAME_GENERATED_CODE};
+pub use stacks::{BUILD_WITH_FRAME_POINTERS, name_generated_code};
 
 /// What the user is doing, for whom advice is worded.
 #[derive(Clone, Debug)]
@@ -95,16 +95,19 @@ impl Situation {
 
 impl Advice for Situation {
     fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
+        if caveat.kind == CaveatKind::GeneratedCode {
+            return Some(name_generated_code(caveat.runtimes()));
+        }
         let of_all = self.on(caveat.kind);
         let is_of_stacks = matches!(
             caveat.kind,
             CaveatKind::NoUnwindRules | CaveatKind::BrokenStack
         );
         let mut details = caveat.details().filter(|_| is_of_stacks);
-        let Some((_, samples)) = details.find(|&(detail, _)| detail == Caveat::JIT_CODE) else {
+        let Some((_, samples)) = details.find(|&(detail, _)| detail == Caveat::NO_FILE) else {
             return of_all;
         };
-        let in_generated = stacks::in_generated_code();
+        let in_generated = stacks::in_generated_code(caveat.runtimes());
         // Copies lead through code without frame pointers, but not if it is JIT-compiled.
         if caveat.kind == CaveatKind::BrokenStack || samples == caveat.count {
             return Some(in_generated.to_owned());

@@ -1,14 +1,39 @@
 //! How to get complete stacks, and names of generated code.
 
+use std::collections::BTreeSet;
+
+use proftool::base::Runtime;
+
 /// How to build with frame pointers.
 pub const BUILD_WITH_FRAME_POINTERS: &str = "build with frame pointers: C and C++: \
     -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; Rust: RUSTFLAGS=\"-C \
     force-frame-pointers=yes\"";
 
-/// How to get the names of functions that a runtime compiles.
-pub const NAME_GENERATED_CODE: &str = "have the runtime write a symbol map: node \
-    --perf-basic-prof --interpreted-frames-native-stack; java -XX:+UnlockDiagnosticVMOptions \
-    -XX:+DumpPerfMapAtExit (17+, at its exit); python3 -X perf (3.12+)";
+/// Returns how to get the names of functions in no file, by the runtimes that compile them. Without a runtime
+/// that is known, the program itself would have to list them.
+pub fn name_generated_code(runtimes: &BTreeSet<Runtime>) -> String {
+    let flags: Vec<&str> = runtimes.iter().filter_map(symbol_map).collect();
+    if flags.is_empty() {
+        return "if the program generates code, have it list its functions in /tmp/perf-PID.map or a \
+                jitdump file"
+            .to_owned();
+    }
+    format!("have the runtime write a symbol map: {}", flags.join("; "))
+}
+
+fn symbol_map(runtime: &Runtime) -> Option<&'static str> {
+    Some(match runtime {
+        Runtime::Node => "node --perf-basic-prof --interpreted-frames-native-stack",
+        Runtime::Java => {
+            "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit (17+, at its exit)"
+        }
+        Runtime::Python => "python3 -X perf (3.12+)",
+        Runtime::DotNet => "DOTNET_PerfMapEnabled=1 in the environment of dotnet",
+        Runtime::Ruby => "ruby --yjit --yjit-perf=map (3.3+)",
+        Runtime::Erlang => "erl +JPperf map (25+)",
+        _ => return None,
+    })
+}
 
 /// Returns how to get complete stacks where they were recorded by frame pointers. Several hints end with it, and a
 /// page says it once; it has the option alone, so that these hints take two lines of a terminal.
@@ -16,7 +41,17 @@ pub fn frame_pointers() -> &'static str {
     "record with DWARF unwinding (-g dwarf), or build with frame pointers (proftool help stacks)"
 }
 
-/// Returns how to get complete stacks of what a runtime compiles.
-pub fn in_generated_code() -> &'static str {
-    "run java with -XX:+PreserveFramePointer; record java and node by frame pointers (-g fp)"
+/// Returns how to get complete stacks of what runtimes compile.
+pub fn in_generated_code(runtimes: &BTreeSet<Runtime>) -> &'static str {
+    let is_java = runtimes.contains(&Runtime::Java);
+    match (is_java, runtimes.contains(&Runtime::Node)) {
+        (true, false) => {
+            "run java with -XX:+PreserveFramePointer; record by frame pointers (-g fp)"
+        }
+        (true, true) => {
+            "run java with -XX:+PreserveFramePointer; record java and node by frame pointers (-g fp)"
+        }
+        (false, true) => "record node by frame pointers (-g fp)",
+        (false, false) => "have the generated code keep frame pointers, and record by them (-g fp)",
+    }
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proftool::base::printable;
+use proftool::base::{Runtime, printable};
 use proftool::binary::{Binary, Finder};
 use proftool::sampler::{Process, Rights, Trial};
 use proftool::view::doctor::{Check, Status};
 
-use super::super::advice::NAME_GENERATED_CODE;
+use super::super::advice::name_generated_code;
 use super::super::advice::rights::to_record_others;
 use super::super::failure::{fragment, hinted};
 use super::{files, fine, told};
@@ -104,13 +104,15 @@ fn generated(subject: &str, process: &Process) -> Option<Check> {
         let found = format!("{size} KiB, listed in {}", map.display());
         return Some(fine(subject, "code made at run time", found));
     }
+    let names = process.files.iter().map(|file| file.path.to_string_lossy());
+    let runtimes = names.filter_map(|name| Runtime::of_name(&name)).collect();
     let found = format!("{size} KiB without names: there is no {}", map.display());
     Some(told(
         subject,
         "code made at run time",
         Status::Warn,
         found,
-        NAME_GENERATED_CODE,
+        name_generated_code(&runtimes),
     ))
 }
 

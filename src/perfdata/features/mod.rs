@@ -10,9 +10,11 @@ use crate::base::BuildId;
 
 mod call_counts;
 mod job;
+mod perf_map;
 
 pub use self::call_counts::{CallCounts, CountedAgent, CountedCallee, CountedImage, CountedSite};
 pub use self::job::Job;
+pub use self::perf_map::KeptPerfMap;
 
 use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};
 use super::cursor::Cursor;
@@ -50,6 +52,8 @@ pub struct Features {
     pub call_counts: Option<Arc<CallCounts>>,
     /// What compilers and linkers were started for, if the recorder looked.
     pub jobs: Vec<Job>,
+    /// Lists of generated code that cannot be found where they were, if the recorder kept some.
+    pub perf_maps: Vec<Arc<KeptPerfMap>>,
     /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
 }
@@ -160,6 +164,10 @@ impl Features {
                 self.call_counts = Some(Arc::new(CallCounts::read(c.rest())?));
             }
             Feature::JOBS => self.jobs = Job::read(c)?,
+            Feature::PERF_MAPS => {
+                let maps = KeptPerfMap::read(c)?;
+                self.perf_maps = maps.into_iter().map(Arc::new).collect();
+            }
             _ => {}
         }
         Ok(())

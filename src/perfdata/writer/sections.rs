@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
-use crate::perfdata::{CallCounts, ClockReference, Feature, Job};
+use crate::perfdata::{CallCounts, ClockReference, Feature, Job, KeptPerfMap};
 
 /// Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
@@ -123,6 +123,17 @@ impl FeatureSections {
             put_string(&mut body, job.name.as_bytes());
         }
         self.0.insert(Feature::JOBS, body);
+    }
+
+    /// PERF_MAPS: `u32` count, then for each its `i32` process, `u64` size, and lines.
+    pub fn perf_maps(&mut self, maps: &[KeptPerfMap]) {
+        let mut body = count(maps.len()).to_vec();
+        for map in maps {
+            body.extend(map.pid.to_ne_bytes());
+            body.extend((map.lines.len() as u64).to_ne_bytes());
+            body.extend(&map.lines);
+        }
+        self.0.insert(Feature::PERF_MAPS, body);
     }
 
     /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`

@@ -151,6 +151,11 @@ impl<W: Write + Seek> Log<W> {
         if !jobs.is_empty() {
             features.jobs(jobs);
         }
+        let room = self.room().unwrap_or(u64::MAX);
+        let perf_maps = self.tally.perf_maps.kept(room);
+        if !perf_maps.is_empty() {
+            features.perf_maps(&perf_maps);
+        }
         self.file_size = self.writer.finish(&features)?;
         Ok(())
     }

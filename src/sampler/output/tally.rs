@@ -10,9 +10,10 @@ use crate::perfdata::writer::WriterEvent;
 use crate::perfdata::{Body, Mapping};
 use crate::sampler::counts::Sums;
 use crate::sampler::targets::other_namespaces::Elsewhere;
+use crate::sampler::targets::perf_maps::PerfMaps;
 
 /// Counts of what was recorded.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) samples: u64,
     /// Records that LOST records tell of.
@@ -32,6 +33,8 @@ pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) images: HashMap<Vec<u8>, Option<BuildId>, FxBuildHasher>,
     /// Those that were mapped below other roots, as in containers.
     pub(in crate::sampler) elsewhere: Elsewhere,
+    /// What programs in containers list of the code that they generate.
+    pub(in crate::sampler) perf_maps: PerfMaps,
     /// Where the fields of the records are.
     pub(in crate::sampler) layouts: Layouts,
 }
@@ -79,7 +82,12 @@ impl Tally {
                 Some(Body::LostSamples(count)) => self.lost_samples += count,
                 Some(Body::Throttle { on: true }) => self.throttled += 1,
                 Some(Body::Mapping(mapping)) if mapping.executable => self.image(&mapping),
-                Some(Body::Name { exec: true, .. }) => self.execs += 1,
+                Some(Body::Name {
+                    pid, exec: true, ..
+                }) => {
+                    self.execs += 1;
+                    self.perf_maps.exec(pid);
+                }
                 Some(Body::Fork(task)) => {
                     let time = record.time(self.layouts.shared());
                     if let (Some(began), Some(time)) = (&mut self.began, time) {
@@ -106,6 +114,9 @@ impl Tally {
 
     fn image(&mut self, mapping: &Mapping<'_>) {
         let path = mapping.path;
+        if is_generated(path) {
+            self.perf_maps.generates(mapping.pid);
+        }
         // Not a file: anonymous memory, the heap, the kernel's vsyscall page.
         let is_file = path.starts_with(b"/") && !path.starts_with(b"//");
         if !(is_file || path == b"[vdso]") {
@@ -118,6 +129,12 @@ impl Tally {
                 .insert(path.to_vec(), build_id.or(told.flatten()));
         }
     }
+}
+
+/// Whether a mapping with this name may hold code that its process generated.
+fn is_generated(path: &[u8]) -> bool {
+    const NAMES: [&[u8]; 4] = [b"//anon", b"[anon", b"/memfd:", b"/dev/zero"];
+    NAMES.iter().any(|name| path.starts_with(name))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use super::elf_notes;
 use super::mapped::{Mapped, mappings};
 use super::target::Group;
 use crate::base::BuildId;
-use crate::files::{ListOfProcess, Root, read_list};
+use crate::files::{ListOfProcess, Root, living_thread, read_list};
 use crate::perfdata::writer::{UserMapping, blocked_record, comm_record, thread_record};
 
 /// The longest list of mappings that is read of a process at first, so that those of all others are
@@ -35,6 +35,13 @@ const RECORDS: usize = 128 << 20;
 
 /// A device and an inode of it.
 type File = ((u32, u32), u64);
+
+/// A process, and the number of one of its threads by which `/proc` shows its memory.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    pid: i32,
+    by: i32,
+}
 
 /// Records of what ran before.
 #[derive(Debug, Default)]
@@ -66,15 +73,21 @@ impl Existing {
         let mut long = Vec::new();
         for group in groups {
             existing.process(group);
-            match existing.list(group.pid, LIST.0) {
-                Some(list) if list.is_cut => long.push(group.pid),
-                Some(list) => existing.mappings(group.pid, &list),
+            // The first thread may have ended before the others, and shows no memory then.
+            let living = u32::try_from(group.pid).ok().and_then(living_thread);
+            let shown = Shown {
+                pid: group.pid,
+                by: living.map_or(group.pid, u32::cast_signed),
+            };
+            match existing.list(shown.by, LIST.0) {
+                Some(list) if list.is_cut => long.push(shown),
+                Some(list) => existing.mappings(shown, &list),
                 None => {}
             }
         }
-        for pid in long {
-            if let Some(list) = existing.list(pid, LIST.1) {
-                existing.mappings(pid, &list);
+        for shown in long {
+            if let Some(list) = existing.list(shown.by, LIST.1) {
+                existing.mappings(shown, &list);
             }
         }
         existing
@@ -91,9 +104,9 @@ impl Existing {
     }
 
     /// The list of what is mapped in a process, as far as there is room for it.
-    fn list(&mut self, pid: i32, most: usize) -> Option<ListOfProcess> {
+    fn list(&mut self, id: i32, most: usize) -> Option<ListOfProcess> {
         let most = most.min(LISTS.saturating_sub(self.read));
-        match read_list(Path::new(&format!("/proc/{pid}/maps")), most, b'\n') {
+        match read_list(Path::new(&format!("/proc/{id}/maps")), most, b'\n') {
             Ok(list) => {
                 self.read += list.bytes.len();
                 Some(list)
@@ -107,14 +120,21 @@ impl Existing {
     }
 
     /// Adds the records of what is mapped in a process.
-    fn mappings(&mut self, pid: i32, list: &ListOfProcess) {
+    fn mappings(&mut self, process: Shown, list: &ListOfProcess) {
         let mut has_room = true;
-        for mapping in mappings(&list.bytes) {
+        let mut all = mappings(&list.bytes).peekable();
+        let mut before: Option<Mapped<'_>> = None;
+        while let Some(mapping) = all.next() {
             has_room = self.records.len() < RECORDS;
             if !has_room {
                 break;
             }
-            self.mapping(pid, &mapping);
+            let moved = before.zip(all.peek());
+            if let Some(file) = moved.and_then(|(before, next)| mapping.replaced(&before, next)) {
+                self.mapping(process, &file);
+            }
+            self.mapping(process, &mapping);
+            before = Some(mapping);
         }
         self.cut += usize::from(list.is_cut || !has_room);
     }
@@ -129,7 +149,7 @@ impl Existing {
         }
     }
 
-    fn mapping(&mut self, pid: i32, mapping: &Mapped<'_>) {
+    fn mapping(&mut self, process: Shown, mapping: &Mapped<'_>) {
         let code = mapping.executable();
         let is_file = mapping.path.starts_with(b"/");
         let wanted = code || self.data && is_file;
@@ -142,7 +162,7 @@ impl Existing {
             page_offset: mapping.offset,
             device: mapping.device,
             inode: mapping.inode,
-            build_id: self.build_id(pid, mapping),
+            build_id: self.build_id(process.by, mapping),
             protection: mapping.protection,
             flags: if mapping.shared {
                 libc::MAP_SHARED as u32
@@ -152,10 +172,10 @@ impl Existing {
             data: !code,
             name: name(mapping.path),
         };
-        self.records.extend(record.record(pid));
+        self.records.extend(record.record(process.pid));
     }
 
-    fn build_id(&mut self, pid: i32, mapping: &Mapped<'_>) -> Option<BuildId> {
+    fn build_id(&mut self, id: i32, mapping: &Mapped<'_>) -> Option<BuildId> {
         if !mapping.path.starts_with(b"/") || mapping.inode == 0 {
             return None;
         }
@@ -163,7 +183,7 @@ impl Existing {
         if let Some(known) = self.build_ids.get(&file) {
             return known.clone();
         }
-        let build_id = mapped_build_id(pid, mapping);
+        let build_id = mapped_build_id(id, mapping);
         self.build_ids.insert(file, build_id.clone());
         build_id
     }
@@ -181,8 +201,8 @@ fn is_blocked(pid: i32, tid: i32) -> bool {
 }
 
 /// The build ID of the very file that is mapped. Its path may lead to another by now.
-fn mapped_build_id(pid: i32, mapping: &Mapped<'_>) -> Option<BuildId> {
-    let process = PathBuf::from(format!("/proc/{pid}"));
+fn mapped_build_id(id: i32, mapping: &Mapped<'_>) -> Option<BuildId> {
+    let process = PathBuf::from(format!("/proc/{id}"));
     let range = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
     let path = Path::new(OsStr::from_bytes(mapping.path));
     let inode = mapping.inode;

@@ -43,6 +43,30 @@ impl Mapped<'_> {
     }
 }
 
+impl<'a> Mapped<'a> {
+    /// The mapping of a file that this one, anonymous memory with code, has replaced: helpers for huge
+    /// pages copy a program's text and put the copy in its place. The file is on both sides of it, and
+    /// the addresses in it fit.
+    pub(in crate::sampler) fn replaced(
+        &self,
+        before: &Mapped<'a>,
+        next: &Mapped<'a>,
+    ) -> Option<Mapped<'a>> {
+        let file = |mapped: &Mapped<'a>| (mapped.device, mapped.inode, mapped.path);
+        let shift = |mapped: &Mapped<'_>| mapped.start.wrapping_sub(mapped.offset);
+        let is_between = before.end == self.start && self.end == next.start;
+        let is_of_file = before.inode != 0 && file(before) == file(next);
+        let fits = is_between && is_of_file && shift(before) == shift(next);
+        (fits && self.inode == 0 && self.executable()).then(|| Mapped {
+            start: self.start,
+            end: self.end,
+            protection: self.protection,
+            offset: self.start.wrapping_sub(shift(before)),
+            ..*before
+        })
+    }
+}
+
 /// The list of what a process or thread has mapped, the first 32 MiB of it.
 pub(in crate::sampler) fn maps(id: i32) -> io::Result<Vec<u8>> {
     let list = read_list(Path::new(&format!("/proc/{id}/maps")), MAPPINGS, b'\n')?;
@@ -109,5 +133,27 @@ mod tests {
         assert!(found[0].executable() && found[0].len() == 0x2000);
         assert!(found[1].shared && found[1].protection == 3 && found[1].path.is_empty());
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_copy_of_text_lies_between_parts_of_its_file() {
+        let list = |last: &str| {
+            format!(
+                "1000-2000 r--p 00000000 fe:0 7 /bin/app\n\
+                 2000-5000 rwxp 00000000 00:00 0 \n\
+                 5000-6000 r--p {last} /bin/app\n"
+            )
+        };
+        let replaced = |last: &str| {
+            let list = list(last);
+            let found: Vec<Mapped<'_>> = mappings(list.as_bytes()).collect();
+            let file = found[1].replaced(&found[0], &found[2])?;
+            assert!(file.path == b"/bin/app" && file.executable());
+            Some((file.start, file.end, file.offset))
+        };
+        assert_eq!(replaced("00004000 fe:0 7"), Some((0x2000, 0x5000, 0x1000)));
+        // Another file, or the same one loaded again elsewhere.
+        assert_eq!(replaced("00004000 fe:0 8"), None);
+        assert_eq!(replaced("00003000 fe:0 7"), None);
     }
 }

@@ -6,6 +6,7 @@
 //!   process     what one process is              descendants what it has started
 //!   existing    threads and mappings of before, as the records that the kernel would have written
 //!   mapped      the lines of /proc/PID/maps      elsewhere   files of containers
+//!   perf_maps   lists of the code that programs of containers generate
 //!   tracee      a child that is traced until its calls are counted
 //! ```
 //!
@@ -23,6 +24,7 @@ mod interpreter;
 pub(super) mod job_name;
 pub(super) mod mapped;
 pub(super) mod other_namespaces;
+pub(super) mod perf_maps;
 pub(super) mod process;
 mod program_search;
 pub(super) mod target;

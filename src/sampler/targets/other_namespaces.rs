@@ -20,7 +20,7 @@ use rustc_hash::FxHashSet;
 
 use super::elf_notes;
 use crate::base::BuildId;
-use crate::files::{Root, read_list};
+use crate::files::{Root, living_thread, read_list};
 use crate::perfdata::writer::BuildIdEntry;
 
 /// The most roots of processes that are remembered for those that end before they are looked at.
@@ -58,7 +58,8 @@ impl Elsewhere {
         if self.settled.contains(&key) || self.settled.len() >= FILES {
             return None;
         }
-        let process = PathBuf::from(format!("/proc/{pid}"));
+        let living = u32::try_from(pid).ok().and_then(living_thread);
+        let process = PathBuf::from(format!("/proc/{}", living.map_or(pid, u32::cast_signed)));
         let root = fs::read_link(process.join("root")).ok();
         let mounts = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
         let other_mounts = mounts(&process) != mounts(Path::new("/proc/self"));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::mapped::{MAPPINGS, Mapped, mappings};
 use crate::base::utf8;
-use crate::files::{LastLink, Root, read_list};
+use crate::files::{LastLink, Root, living_thread, read_list};
 use crate::sampler::capabilities::{Trial, try_process};
 use crate::sampler::status::field;
 
@@ -54,12 +54,15 @@ impl Process {
     ///
     /// If there is no process with this number.
     pub fn look(pid: i32) -> io::Result<Process> {
-        let directory = PathBuf::from(format!("/proc/{pid}"));
+        // The first thread may have ended before the others, and shows nothing then.
+        let living = u32::try_from(pid).ok().and_then(living_thread);
+        let living = living.map_or(pid, u32::cast_signed);
+        let directory = PathBuf::from(format!("/proc/{living}"));
         let status = fs::read(directory.join("status"))?;
         let status = utf8(&status);
         let program = fs::read_link(directory.join("exe"));
         let mounts = |of: &str| fs::read_link(format!("/proc/{of}/ns/mnt")).ok();
-        let other_mounts = match (mounts(&pid.to_string()), mounts("self")) {
+        let other_mounts = match (mounts(&living.to_string()), mounts("self")) {
             (Some(theirs), Some(ours)) => theirs != ours,
             _ => false,
         };
@@ -67,7 +70,7 @@ impl Process {
         let maps = read_list(&directory.join("maps"), MAPPINGS, b'\n');
         let (files, generated) = mapped(maps.as_ref().map_or(&[], |maps| &maps.bytes));
         // The number that the process itself knows, in the innermost of its namespaces.
-        let inner = field(&status, "NSpid").and_then(|numbers| numbers.split_whitespace().last());
+        let inner = field(&status, "NStgid").and_then(|numbers| numbers.split_whitespace().last());
         let map = format!("tmp/perf-{}.map", inner.unwrap_or(&pid.to_string()));
         let seen = root.as_deref().map(Root::at).unwrap_or_default();
         let there = seen.open(map.as_ref(), LastLink::Refuse).is_ok();
@@ -83,7 +86,7 @@ impl Process {
             files,
             generated,
             perf_map: (map, there),
-            trial: try_process(pid),
+            trial: try_process(living),
         })
     }
 }

@@ -385,10 +385,7 @@ impl<'h> Checks<'h> {
     /// Whether a frame is in code that a process made at run time.
     pub(super) fn is_generated(&self, frame: FrameId) -> bool {
         let image = self.trace.frames[frame].image;
-        matches!(
-            self.trace.images[image].kind,
-            ImageKind::Generated { .. } | ImageKind::JitDump { .. }
-        )
+        self.trace.images[image].kind.generated_by().is_some()
     }
 
     /// The function that a frame is in, and the stated address where.

@@ -68,7 +68,14 @@ impl Tracer<'_, '_, '_> {
                     let process = self.stacks.processes.entry(mapping.pid).or_default();
                     return process.change(|mappings| mappings.map_stubs(stubs));
                 }
-                let kind = user_image_kind(&path, mapping.pid);
+                let kind = match user_image_kind(&path, mapping.pid) {
+                    ImageKind::Generated { .. }
+                        if self.is_program(record, mapping.pid, &path, build_id.as_ref()) =>
+                    {
+                        ImageKind::File
+                    }
+                    kind => kind,
+                };
                 let base = match kind {
                     ImageKind::File => mapping.page_offset,
                     ImageKind::Vdso => 0,
@@ -86,15 +93,35 @@ impl Tracer<'_, '_, '_> {
                     build_id,
                     kind,
                 });
+                if let ImageKind::Generated { pid } = kind {
+                    return self.map_generated(pid, (start, end), image);
+                }
+                if kind == ImageKind::File {
+                    self.map_program(mapping.pid, start, base, image);
+                }
                 let process = self.stacks.processes.entry(mapping.pid).or_default();
                 process.change(|m| {
                     m.map(start, end, image, base);
-                    if !matches!(kind, ImageKind::Generated { .. }) {
-                        m.ungenerate(start, end);
-                    }
+                    m.ungenerate(start, end);
                 });
             }
         }
+    }
+
+    /// Whether memory with a name (`memfd_create`) is a program or a library, and not what a compiler
+    /// generates: it has a build ID, or it is mapped first when a program starts.
+    fn is_program(
+        &self,
+        record: &Record<'_>,
+        pid: i32,
+        path: &str,
+        build_id: Option<&BuildId>,
+    ) -> bool {
+        // What ran before is listed by address, at the time 0.
+        let is_started = record.time.is_some_and(|time| time > 0);
+        let process = self.stacks.processes.get(&pid);
+        let is_first = || is_started && process.is_some_and(|it| it.program().is_none());
+        path.starts_with("/memfd:") && (build_id.is_some() || is_first())
     }
 
     /// The image of a kernel mapping and the address in it of the mapping's start.

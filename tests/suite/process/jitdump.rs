@@ -402,7 +402,7 @@ fn no_stack_begins_in_generated_code() {
     assert_eq!(json["quality"]["broken"]["samples"], 3, "{json}");
     let text = answer(&["report"]).replace("\n      ", " ");
     let note = "3 samples where frame pointers led nowhere: to no caller, or to an address that is \
-                unmapped or follows no call: JIT-compiled code\nhint: run java with \
+                unmapped or follows no call: code in no file\nhint: run java with \
                 -XX:+PreserveFramePointer";
     assert!(text.contains(note), "{text}");
     // Copied stacks would end there, too.

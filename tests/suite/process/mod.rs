@@ -33,6 +33,7 @@ mod jitdump;
 mod json_text;
 mod kept_builds;
 mod manual;
+mod moved_code;
 mod names;
 mod outputs;
 mod patch;

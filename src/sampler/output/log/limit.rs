@@ -73,7 +73,7 @@ impl<W: Write + Seek> Log<W> {
     }
 
     /// The bytes of records that the file has room for; `None` without a limit.
-    fn room(&self) -> Option<u64> {
+    pub(super) fn room(&self) -> Option<u64> {
         let limit = self.limit?;
         let images = self.tally.images.keys();
         let build_ids = images.map(|path| BuildIdEntry::size(path.len()));
