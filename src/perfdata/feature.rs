@@ -87,6 +87,8 @@ features! {
     CALL_COUNTS = 240;
     /// What compilers and linkers were started for, which proftool writes.
     JOBS = 241;
+    /// Mapped files that have no build ID, which proftool writes.
+    FILES = 242;
 }
 
 impl std::fmt::Display for Feature {

@@ -4,11 +4,12 @@
 //!   finder      the file that was mapped when a program ran     places      where copies are kept
 //!   libraries   what the dynamic linker would load              namespaces  files of containers
 //!   kallsyms    the kernel's list of its symbols                vdso        code without a file
-//!   kernel_code the kernel's code, in memory or in a vmlinux
+//!   kernel_code the kernel's code, in memory or in a vmlinux    clock       when a sample was taken
 //! ```
 //!
 //! Everything that depends on the machine on which this runs is here; what is inside a file is not.
 
+pub(super) mod clock;
 pub(super) mod finder;
 pub(super) mod kallsyms;
 pub(super) mod kernel_code;

@@ -10,9 +10,11 @@ use crate::base::BuildId;
 
 mod call_counts;
 mod job;
+mod mapped_file;
 
 pub use self::call_counts::{CallCounts, CountedAgent, CountedCallee, CountedImage, CountedSite};
 pub use self::job::Job;
+pub use self::mapped_file::MappedFile;
 
 use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};
 use super::cursor::Cursor;
@@ -50,6 +52,8 @@ pub struct Features {
     pub call_counts: Option<Arc<CallCounts>>,
     /// What compilers and linkers were started for, if the recorder looked.
     pub jobs: Vec<Job>,
+    /// Mapped files without a build ID, if the recorder looked.
+    pub files: Vec<MappedFile>,
     /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
 }
@@ -160,6 +164,7 @@ impl Features {
                 self.call_counts = Some(Arc::new(CallCounts::read(c.rest())?));
             }
             Feature::JOBS => self.jobs = Job::read(c)?,
+            Feature::FILES => self.files = MappedFile::read(c)?,
             _ => {}
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
-use crate::perfdata::{CallCounts, ClockReference, Feature, Job};
+use crate::perfdata::{CallCounts, ClockReference, Feature, Job, MappedFile};
 
 /// Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
@@ -123,6 +123,11 @@ impl FeatureSections {
             put_string(&mut body, job.name.as_bytes());
         }
         self.0.insert(Feature::JOBS, body);
+    }
+
+    /// FILES.
+    pub fn files(&mut self, files: &[MappedFile]) {
+        self.0.insert(Feature::FILES, MappedFile::section(files));
     }
 
     /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`

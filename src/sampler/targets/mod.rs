@@ -6,6 +6,7 @@
 //!   process     what one process is              descendants what it has started
 //!   existing    threads and mappings of before, as the records that the kernel would have written
 //!   mapped      the lines of /proc/PID/maps      elsewhere   files of containers
+//!   mapped_files what is known of files without a build ID
 //!   tracee      a child that is traced until its calls are counted
 //! ```
 //!
@@ -22,6 +23,7 @@ pub(super) mod existing;
 mod interpreter;
 pub(super) mod job_name;
 pub(super) mod mapped;
+pub(super) mod mapped_files;
 pub(super) mod other_namespaces;
 pub(super) mod process;
 mod program_search;
