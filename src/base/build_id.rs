@@ -29,30 +29,39 @@ impl BuildId {
     /// ```c
     /// struct { u32 namesz, descsz, type; char name[namesz]; u8 desc[descsz]; }  // each padded to 4
     /// ```
-    pub fn in_notes(mut notes: &[u8]) -> Option<BuildId> {
+    pub fn in_notes(bytes: &[u8]) -> Option<BuildId> {
         const NT_GNU_BUILD_ID: u32 = 3;
-        loop {
-            let (header, rest) = notes.split_first_chunk::<12>()?;
-            let (words, _) = header.as_chunks::<4>();
-            let [name_size, size, kind] = *words else {
-                return None;
-            };
-            let name_size = u32::from_ne_bytes(name_size) as usize;
-            let size = u32::from_ne_bytes(size) as usize;
-            let name = rest.get(..name_size)?;
-            let rest = rest.get(name_size.checked_next_multiple_of(4)?..)?;
-            let description = rest.get(..size)?;
-            if u32::from_ne_bytes(kind) == NT_GNU_BUILD_ID && name == b"GNU\0" {
-                return BuildId::new(description);
-            }
-            notes = rest.get(size.checked_next_multiple_of(4)?..)?;
-        }
+        let mut all = notes(bytes);
+        let found = all.find(|&(name, kind, _)| kind == NT_GNU_BUILD_ID && name == b"GNU\0");
+        found.and_then(|(_, _, description)| BuildId::new(description))
     }
 
     /// The bytes, without trailing zeros.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
+}
+
+/// The notes in these bytes, as far as they are whole: the name, type and description of each.
+pub(super) fn notes(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], u32, &[u8])> {
+    std::iter::from_fn(move || {
+        let (header, rest) = bytes.split_first_chunk::<12>()?;
+        let (words, _) = header.as_chunks::<4>();
+        let [name_size, size, kind] = *words else {
+            return None;
+        };
+        let name_size = u32::from_ne_bytes(name_size) as usize;
+        let size = u32::from_ne_bytes(size) as usize;
+        let name = rest.get(..name_size)?;
+        let rest = rest.get(name_size.checked_next_multiple_of(4)?..)?;
+        let description = rest.get(..size)?;
+        // The last one may lack its padding.
+        bytes = size
+            .checked_next_multiple_of(4)
+            .and_then(|padded| rest.get(padded..))
+            .unwrap_or_default();
+        Some((name, u32::from_ne_bytes(kind), description))
+    })
 }
 
 impl fmt::Display for BuildId {

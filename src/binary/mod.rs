@@ -53,6 +53,7 @@ pub use elf::references::{Reference, References};
 pub use elf::slot_target::SlotTarget;
 pub use elf::slots::Slots;
 pub use error::Error;
+pub use host::clock::latest_time;
 pub use host::finder::Finder;
 pub use host::kallsyms::{Kallsyms, KernelFunction};
 pub use host::kernel_code::{KERNEL_MEMORY, KernelCode, KernelCodeSource};
@@ -69,7 +70,7 @@ use self::elf::functions::Functions;
 use self::elf::source::Source;
 use self::elf::{Elf, mini_debug, pclntab, plt, symbols, unwind_bounds};
 use self::host::search_directories::{FileLocation, SearchDirectories};
-use crate::base::{BuildId, FileOffset, Svma, utf8};
+use crate::base::{BuildId, FileContent, FileOffset, FileStatus, Svma, utf8};
 use crate::cache::{Cache, Contents};
 use crate::files::Root;
 
@@ -97,6 +98,8 @@ pub struct Binary {
     debug_info: OnceLock<Loaded>,
     cache: Option<Arc<Cache>>,
     kept_lines: OnceLock<Option<KeptLines>>,
+    /// What the file consists of, if that was asked for.
+    content: OnceLock<Option<FileContent>>,
 }
 
 /// Answers of debug information that are kept, and by what name and for what.
@@ -173,6 +176,7 @@ impl Binary {
             debug_info: OnceLock::new(),
             cache: None,
             kept_lines: OnceLock::new(),
+            content: OnceLock::new(),
         }
     }
 
@@ -197,6 +201,17 @@ impl Binary {
     /// in memory.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.elf.source.identity()
+    }
+
+    /// Which file it is, its size and times; `None` for bytes in memory.
+    pub fn status(&self) -> Option<FileStatus> {
+        self.elf.source.status()
+    }
+
+    /// Whether the file consists of this, or `None` where that is not known. It is read for that.
+    pub fn has_content(&self, content: &FileContent) -> Option<bool> {
+        let own = self.content.get_or_init(|| self.elf.source.content());
+        own.as_ref().map(|own| own == content)
     }
 
     /// When the file was last written; `None` for bytes in memory.

@@ -25,12 +25,16 @@
 //! only a path that the user states may lead there.
 
 mod access;
+mod elf_notes;
+mod identity;
 mod made_up;
 mod output;
 mod process;
 mod resolve;
 mod view;
 
+pub use elf_notes::find as find_in_notes;
+pub use identity::{content, status};
 pub use output::{Output, is_read, note_read};
 
 use std::ffi::OsString;

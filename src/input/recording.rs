@@ -21,7 +21,8 @@ pub(super) fn read(
     let listed = &reader.features().build_ids;
     let listed = listed.iter().map(|file| (&file.build_id, &*file.path));
     let finder = Finder::new(options.symfs.as_deref()).with_listed(listed);
-    let library = &library(options, finder);
+    let stated = Recording::stated(&reader);
+    let library = &library(options, finder).for_recording(stated);
     workers::scope(|scope| {
         // While this thread reads samples, another reads the symbols of what they are in; where there
         // is no other, names are looked for later.

@@ -89,6 +89,8 @@ features! {
     JOBS = 241;
     /// Lists of generated code of processes in containers, which proftool writes.
     PERF_MAPS = 242;
+    /// Mapped files that have no build ID, which proftool writes.
+    FILES = 243;
 }
 
 impl std::fmt::Display for Feature {

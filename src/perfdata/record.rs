@@ -12,7 +12,7 @@ use linux_perf_event_reader::{
     MmapRecord, RawData, RecordType, constants,
 };
 
-use crate::base::BuildId;
+use crate::base::{BuildId, FileId};
 
 use super::buffers::{Owner, SharedBytes};
 use super::cursor::Cursor;
@@ -174,6 +174,8 @@ pub struct Mapping<'a> {
     pub executable: bool,
     /// The file's build ID, if the kernel recorded it.
     pub build_id: Option<BuildId>,
+    /// Which file it is, if the kernel recorded that instead.
+    pub file: Option<FileId>,
     /// The path.
     pub path: &'a [u8],
 }
@@ -228,6 +230,7 @@ fn parse<'a, T: byteorder::ByteOrder>(
                 page_offset: m.page_offset,
                 executable: m.is_executable,
                 build_id: None,
+                file: None,
                 path: single(m.path),
             })
         }
@@ -248,9 +251,19 @@ fn parse<'a, T: byteorder::ByteOrder>(
                 length: m.length,
                 page_offset: m.page_offset,
                 executable: misc & constants::PERF_RECORD_MISC_MMAP_DATA == 0,
-                build_id: match m.file_id {
-                    Mmap2FileId::BuildId(bytes) => BuildId::new(&bytes),
+                build_id: match &m.file_id {
+                    Mmap2FileId::BuildId(bytes) => BuildId::new(bytes),
                     Mmap2FileId::InodeAndVersion(_) => None,
+                },
+                file: match m.file_id {
+                    // What is no file has no inode.
+                    Mmap2FileId::InodeAndVersion(file) if file.inode != 0 => Some(FileId {
+                        device: (file.major, file.minor),
+                        inode: file.inode,
+                        // The kernel's is a u32, too.
+                        generation: file.inode_generation as u32,
+                    }),
+                    _ => None,
                 },
                 path: single(m.path),
             })

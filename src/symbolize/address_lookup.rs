@@ -132,7 +132,7 @@ pub(super) fn all<'h>(
         let addresses = &addresses_of_images.of_image(chunk.image)[chunk.from..chunk.to];
         let addresses = addresses.iter().map(|&(address, _)| address);
         match &name_sources[chunk.image] {
-            NameSource::Binary(binary) => {
+            NameSource::Binary(binary, _) => {
                 let lines = &lines[chunk.image.index()];
                 let lines = options
                     .inlines
@@ -158,7 +158,7 @@ pub(super) fn all<'h>(
     // What was read of such a file depends on which worker came first, so none of it is used. All
     // are asked before any is forgotten, which gives back what it took.
     let is_too_large = |image: &ImageId| match &name_sources[*image] {
-        NameSource::Binary(binary) => binary.is_debug_info_too_large(),
+        NameSource::Binary(binary, _) => binary.is_debug_info_too_large(),
         _ => false,
     };
     let too_large: FxHashSet<ImageId> = name_sources.ids().filter(is_too_large).collect();

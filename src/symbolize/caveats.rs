@@ -67,7 +67,7 @@ pub(super) fn note_problems(
 ) {
     for (image, name_source) in name_sources.enumerate() {
         let (kind, problems) = match name_source {
-            NameSource::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),
+            NameSource::Binary(binary, _) => (CaveatKind::BadDebugInfo, binary.problems()),
             NameSource::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
             _ => continue,
         };
@@ -82,19 +82,18 @@ pub(super) fn note_problems(
     }
 }
 
-/// Tells of files that nobody can check: the recording has no build id of theirs, and they were
-/// written after it.
+/// Tells of files without a build ID that may not be those that ran.
 pub(super) fn note_unchecked(
     trace: &Trace,
     name_sources: &IdVec<ImageId, NameSource>,
     builder: &mut Builder,
 ) {
     for (image, name_source) in trace.images.iter().zip(name_sources) {
-        if name_source.may_have_changed(trace, image) {
-            let path = &*image.path;
+        if let Some(doubt) = name_source.doubt() {
+            let detail = format!("{}: {doubt}", image.path);
             builder
                 .caveats()
-                .add_detail(CaveatKind::UncheckedBinary, 1, path);
+                .add_detail(CaveatKind::UncheckedBinary, 1, detail);
         }
     }
 }

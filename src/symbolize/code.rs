@@ -47,7 +47,7 @@ pub(super) fn scan(
 ) -> Vec<Scanned> {
     let mut all = Vec::new();
     for (image, name_source) in name_sources.enumerate() {
-        let NameSource::Binary(binary) = name_source else {
+        let NameSource::Binary(binary, _) = name_source else {
             continue;
         };
         match scan::calls(binary, Some(workers)) {

@@ -42,7 +42,7 @@ pub(super) fn add(
         return;
     };
     let binaries = name_sources.enumerate().filter_map(|(image, source)| {
-        let NameSource::Binary(binary) = source else {
+        let NameSource::Binary(binary, _) = source else {
             return None;
         };
         Some((image, binary))

@@ -31,7 +31,7 @@ pub(super) fn note(
     let mut group_of: IdVec<FrameId, Option<usize>> = IdVec::new();
     for frame in &checked.frames {
         let function = match &name_sources[frame.image] {
-            NameSource::Binary(binary) => {
+            NameSource::Binary(binary, _) => {
                 let at = name_sources[frame.image].svma(frame.address.lookup());
                 // Few functions are, and all of the file take longer to search.
                 let at = at.filter(|&at| binary.may_be_folded(at));

@@ -14,6 +14,7 @@ type Symbols = Result<Arc<Kallsyms>, (CaveatKind, String)>;
 
 /// The running kernel.
 pub(super) struct Host {
+    name: String,
     release: String,
     build_id: Option<BuildId>,
     symbols: OnceLock<Symbols>,
@@ -25,7 +26,9 @@ impl Host {
     pub(super) fn new(cache: Option<Arc<Cache>>) -> Host {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
+        let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         Host {
+            name: name.trim().to_owned(),
             release: release.trim().to_owned(),
             build_id: BuildId::in_notes(&notes),
             symbols: OnceLock::new(),
@@ -36,6 +39,11 @@ impl Host {
     /// Whether a recording was made under a kernel of this release, or does not say.
     pub(super) fn may_have_made(&self, recording: &Recording) -> bool {
         self.is_release(recording.os_release.as_deref())
+    }
+
+    /// Whether a recording was made on a machine of this name.
+    pub(super) fn is_named(&self, recording: &Recording) -> bool {
+        recording.host.as_ref() == Some(&self.name)
     }
 
     /// Whether this is the release that runs, or none that is known.
@@ -133,6 +141,7 @@ mod tests {
             ..Recording::default()
         };
         let module = Image {
+            file: None,
             path: "/lib/modules/fs.ko".into(),
             raw_path: None,
             build_id: None,
@@ -146,6 +155,7 @@ mod tests {
             text: Some(0xffff_ffff_8000_0000),
         };
         trace.images.push(Image {
+            file: None,
             path: "[kernel.kallsyms]".into(),
             raw_path: None,
             build_id: None,

@@ -316,7 +316,7 @@ impl<'a> Identities<'a> {
             if let Some(name) = self.copies.cloned(image, start) {
                 return Some(Cow::Borrowed(name));
             }
-            let NameSource::Binary(binary) = &self.name_sources[image] else {
+            let NameSource::Binary(binary, _) = &self.name_sources[image] else {
                 return None;
             };
             binary.function_name(binary.function_at(Svma(start))?)
@@ -406,7 +406,9 @@ fn lines<'l, 'a>(
     image: ImageId,
 ) -> Option<&'l Lines<'a>> {
     match &name_sources[image] {
-        NameSource::Binary(binary) => Some(lines[image].get_or_init(|| Box::new(binary.lines()))),
+        NameSource::Binary(binary, _) => {
+            Some(lines[image].get_or_init(|| Box::new(binary.lines())))
+        }
         _ => None,
     }
 }

@@ -13,6 +13,7 @@ use crate::trace::{Image, ImageKind, JitSource, Recording, RuleSource, Trace};
 use crate::unwind::Rules;
 
 use super::Options;
+use super::file_identity::Identity;
 use super::host::Host;
 
 /// An image's file, and what was read from it.
@@ -23,7 +24,13 @@ struct File {
 }
 
 /// A file that was opened, or why it could not be.
-pub(super) type OpenedBinary = Result<Arc<Binary>, (CaveatKind, String)>;
+pub(super) type OpenedBinary = Result<Arc<Binary>, Unusable>;
+
+/// Why a file cannot be used.
+type Unusable = (CaveatKind, String);
+
+/// Why a file may not be the one that ran, if it may not.
+pub(super) type Doubt = Option<&'static str>;
 
 /// The sources of names. It may be shared: while one worker reads the samples of a recording,
 /// another [prepares](Library::prepare) the images that they are in.
@@ -34,6 +41,8 @@ pub struct Library {
     dumps: Mutex<FxHashMap<String, Dump>>,
     /// How often each file was opened, by device and inode.
     opened: Mutex<FxHashMap<(u64, u64), usize>>,
+    /// What is known of the recording before its samples are read.
+    recording: Option<Recording>,
 }
 
 /// Under how many names one file is opened. A recording could name it in many thousand ways, each of
@@ -70,6 +79,15 @@ impl Library {
             files: Mutex::default(),
             dumps: Mutex::default(),
             opened: Mutex::default(),
+            recording: None,
+        }
+    }
+
+    /// The same for one recording, so that stacks are unwound by the files that ran.
+    pub fn for_recording(self, recording: Recording) -> Library {
+        Library {
+            recording: Some(recording),
+            ..self
         }
     }
 
@@ -100,6 +118,23 @@ impl Library {
     /// How many workers it is for.
     pub fn workers(&self) -> NonZeroUsize {
         self.options.workers
+    }
+
+    /// The file of an image, if it may be the one that ran; and why it may still be another one.
+    pub(super) fn file_that_ran(
+        &self,
+        image: &Image,
+        recording: &Recording,
+    ) -> Result<(Arc<Binary>, Doubt), Unusable> {
+        let binary = self.file(image)?;
+        let has_root = self.options.finder.has_root();
+        match Identity::of(&binary, image, recording, &self.host, has_root) {
+            Identity::Same => Ok((binary, None)),
+            Identity::Unproven(doubt) => Ok((binary, Some(doubt))),
+            Identity::Other(why) => {
+                Err((CaveatKind::ChangedBinary, format!("{}: {why}", image.path)))
+            }
+        }
     }
 
     /// The file of an image.
@@ -204,6 +239,11 @@ impl RuleSource for Library {
             _ => return None,
         }
         let file = self.entry(image);
+        if let Some(recording) = &self.recording
+            && image.kind == ImageKind::File
+        {
+            self.file_that_ran(image, recording).ok()?;
+        }
         let rules = || Rules::new(self.file(image).ok()?).map(Arc::new);
         file.rules.get_or_init(rules).clone()
     }

@@ -2,19 +2,18 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::base::{CaveatKind, FileOffset, IdVec, Svma, parallel};
 use crate::binary::{Binary, JitDump, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
 use super::generated_names::Lists;
-use super::library::Library;
+use super::library::{Doubt, Library};
 
 /// The source of an image's names.
 pub(super) enum NameSource {
-    /// An ELF file.
-    Binary(Arc<Binary>),
+    /// An ELF file, and why it may not be the one that ran, if it may not.
+    Binary(Arc<Binary>, Doubt),
     /// Names by range of addresses, sorted by start: start, size, name.
     Ranges(Box<[(u64, u64, String)]>),
     /// The running kernel's symbols, and what to add to a recorded address to get one of now.
@@ -34,7 +33,7 @@ impl NameSource {
     /// The stated address of an address in the image.
     pub(super) fn svma(&self, address: u64) -> Option<Svma> {
         match self {
-            NameSource::Binary(binary) => binary.svma(FileOffset(address)),
+            NameSource::Binary(binary, _) => binary.svma(FileOffset(address)),
             _ => None,
         }
     }
@@ -44,25 +43,19 @@ impl NameSource {
     /// is kept nowhere.
     pub(super) fn stated(&self, address: u64) -> Option<u64> {
         match self {
-            NameSource::Binary(_) => self.svma(address).map(|stated| stated.0),
+            NameSource::Binary(..) => self.svma(address).map(|stated| stated.0),
             NameSource::Kernel(_, moved) => Some(address.wrapping_add(*moved)),
             NameSource::JitDump(dump) => dump.at(address).map(|_| address),
             _ => None,
         }
     }
 
-    /// Whether nothing shows that the file of an image is the one that ran: the recording has no build
-    /// ID of it, and it was written later.
-    pub(super) fn may_have_changed(&self, trace: &Trace, image: &Image) -> bool {
-        // Clocks and copies of a recording and its programs may differ by so much.
-        const SLACK: Duration = Duration::from_secs(60);
-        let NameSource::Binary(binary) = self else {
-            return false;
-        };
-        let changed = binary.modified().zip(trace.recording.written);
-        image.kind == ImageKind::File
-            && image.build_id.is_none()
-            && changed.is_some_and(|(changed, written)| changed > written + SLACK)
+    /// Why the file may not be the one that ran, if it may not.
+    pub(super) fn doubt(&self) -> Doubt {
+        match self {
+            NameSource::Binary(_, doubt) => *doubt,
+            _ => None,
+        }
     }
 }
 
@@ -97,7 +90,7 @@ pub(super) fn keep_answers(name_sources: &IdVec<ImageId, NameSource>, workers: N
     let binaries: Vec<&Arc<Binary>> = name_sources
         .iter()
         .filter_map(|source| match source {
-            NameSource::Binary(binary) => Some(binary),
+            NameSource::Binary(binary, _) => Some(binary),
             _ => None,
         })
         .collect();
@@ -110,17 +103,17 @@ fn open(trace: &Trace, image: &Image, lists: &Lists<'_>, library: &Library) -> N
         NameSource::None(Some(Box::new((kind, format!("{}: {error}", image.path)))))
     };
     match image.kind {
-        ImageKind::File => match library.file(image) {
-            Ok(binary) => {
+        ImageKind::File => match library.file_that_ran(image, &trace.recording) {
+            Ok((binary, doubt)) => {
                 // Reads the symbols now, while the workers open files in parallel.
                 binary.functions();
-                NameSource::Binary(binary)
+                NameSource::Binary(binary, doubt)
             }
             Err(why) => NameSource::None(Some(Box::new(why))),
         },
         ImageKind::Vdso if host.may_have_made(&trace.recording) => match vdso::own() {
             Ok(vdso) if image.build_id.is_none() || vdso.build_id() == image.build_id.as_ref() => {
-                NameSource::Binary(Arc::new(vdso))
+                NameSource::Binary(Arc::new(vdso), None)
             }
             Ok(_) => none(CaveatKind::ChangedBinary, &"it is not that of this kernel"),
             Err(error) => none(CaveatKind::MissingBinary, &error),

@@ -59,7 +59,7 @@ impl<'a> Names<'a> {
     ) -> impl Iterator<Item = u64> + use<'_, 'a> {
         let name = without_link_mark(name).to_owned();
         let binary = match &self.name_sources[image] {
-            NameSource::Binary(binary) => Some(binary),
+            NameSource::Binary(binary, _) => Some(binary),
             _ => None,
         };
         let hash = self.hasher.hash_one(&*name);

@@ -34,6 +34,7 @@ pub struct UnreadableCode {
 /// The first of the files whose code cannot be looked at, by its place, and why.
 pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, UnreadableCode> {
     let image = |binary: &Binary| Image {
+        file: None,
         path: utf8(binary.path().as_os_str().as_bytes()).into(),
         raw_path: None,
         build_id: binary.build_id().cloned(),
@@ -42,7 +43,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, Unread
     let images: IdVec<ImageId, Image> = files.iter().map(image).collect::<Vec<_>>().into();
     let name_sources: IdVec<ImageId, NameSource> = files
         .into_iter()
-        .map(|file| NameSource::Binary(Arc::new(file)))
+        .map(|file| NameSource::Binary(Arc::new(file), None))
         .collect::<Vec<_>>()
         .into();
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{BuildId, CaveatKind, CodeAddress, define_id};
+use crate::base::{BuildId, CaveatKind, CodeAddress, FileId, define_id};
 
 define_id! {
     /// A row of [`Trace::images`](super::Trace::images).
@@ -36,6 +36,8 @@ pub struct Image {
     pub raw_path: Option<Box<Path>>,
     /// The build that was mapped, where the recording tells it.
     pub build_id: Option<BuildId>,
+    /// Which file was mapped, where the recording tells that.
+    pub file: Option<FileId>,
     /// What it is.
     pub kind: ImageKind,
 }
@@ -159,6 +161,7 @@ impl FrameAddress {
 /// The image that is a mark.
 pub(super) fn mark_image(name: &str) -> Image {
     Image {
+        file: None,
         path: name.into(),
         raw_path: None,
         build_id: None,

@@ -80,6 +80,7 @@ impl<'a> Dumps<'a> {
             return false;
         };
         let image = |is_timed| Image {
+            file: None,
             path: path.into(),
             raw_path: None,
             build_id: None,
@@ -197,6 +198,7 @@ mod tests {
             is_timed: true,
         };
         let image = Image {
+            file: None,
             path: path.into(),
             raw_path: None,
             build_id: None,
@@ -232,6 +234,7 @@ mod tests {
     fn generated_code_outlives_a_change_of_protection_but_not_a_new_file() {
         let mut stacks = Stacks::default();
         let image = |kind| Image {
+            file: None,
             path: "".into(),
             raw_path: None,
             build_id: None,

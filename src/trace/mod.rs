@@ -35,6 +35,7 @@ mod live;
 mod memory;
 mod off_cpu;
 mod paths;
+mod recording;
 mod samples;
 mod stack_copies;
 mod stacks;
@@ -52,6 +53,7 @@ pub use image::{CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::JitSource;
 pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
+pub use recording::{Recording, SampleTime};
 pub use threads::{TraceThread, TraceThreadId};
 pub use time_range::{Scope, TimeRange};
 pub use timed::{LastFirst, TimedSample, Times};
@@ -60,7 +62,6 @@ pub use unwinders::{RuleSource, Unwinding};
 pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite, KeptPerfMap};
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -132,25 +133,4 @@ impl TraceSample {
             count: self.count,
         }
     }
-}
-
-/// The circumstances of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recording {
-    /// The recorder's command line.
-    pub command_line: Vec<String>,
-    /// The machine's architecture.
-    pub arch: Option<String>,
-    /// The kernel's release.
-    pub os_release: Option<String>,
-    /// Whether stacks were copied, and the kernel followed no frame pointers.
-    pub copies_alone: bool,
-    /// When the recording was written, where it is a file.
-    pub written: Option<SystemTime>,
-    /// Nanoseconds from the first sample to the last.
-    pub duration: Option<u64>,
-    /// The machine's name.
-    pub host: Option<String>,
-    /// The time of the first sample in nanoseconds since 1970, where the recorder's clock is known.
-    pub started: Option<u64>,
 }

@@ -368,6 +368,7 @@ impl Stacks {
 
     fn image(&mut self, path: impl Into<Arc<str>>, kind: ImageKind) -> ImageId {
         self.images.id_of(Image {
+            file: None,
             path: path.into(),
             raw_path: None,
             build_id: None,

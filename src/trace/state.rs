@@ -8,7 +8,7 @@ use std::path::Path;
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 
 use crate::base::{BROKEN, CaveatKind, Caveats, IdVec, TRUNCATED, utf8};
-use crate::perfdata::{CountedImage, Reader, RecordedStacks};
+use crate::perfdata::{CountedImage, Reader};
 
 use super::events::{event, sampling};
 use super::generators::generators;
@@ -183,19 +183,13 @@ impl Tracer<'_, '_, '_> {
             note_what_was_recorded(reader, caveats);
         }
         let features = reader.features();
-        let attrs = reader.events().iter().map(|event| &event.attr);
         trace.recording = Recording {
-            command_line: features.command_line.clone(),
-            arch: features.arch.clone(),
-            os_release: features.os_release.clone(),
-            copies_alone: matches!(RecordedStacks::of(attrs), RecordedStacks::Copies(_)),
-            written: reader.written(),
             duration: self.times.map(|(first, last)| last - first),
-            host: features.hostname.clone(),
             started: features
                 .clock
                 .zip(self.times)
                 .and_then(|(clock, (first, _))| clock.wall_time(first)),
+            ..Recording::of(reader, self.times.map(|(_, last)| last), &self.first_mapped)
         };
     }
 }
@@ -216,6 +210,7 @@ fn counted_image(images: &mut IdVec<ImageId, Image>, counted: &CountedImage) -> 
         Cow::Borrowed(_) => None,
     };
     images.push(Image {
+        file: None,
         raw_path,
         build_id: counted.build_id.clone(),
         kind: ImageKind::File,

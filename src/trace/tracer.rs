@@ -10,7 +10,7 @@ pub(super) mod uncounted;
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
-use crate::base::{BuildId, CaveatKind, utf8};
+use crate::base::{BuildId, CaveatKind, FileId, utf8};
 use crate::perfdata::{Body, CpuMode, Job, Reader, Record, Sample, Task};
 
 use super::chain::Space;
@@ -56,6 +56,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     /// Whether something ran before the recording began.
     pub(super) ran_before: bool,
     pub(super) mapped: u64,
+    /// When each file was mapped first.
+    pub(super) first_mapped: FxHashMap<FileId, u64>,
     /// Which files the programs have that were started later.
     pub(super) uncounted: Uncounted,
     /// Samples that were taken in.
@@ -110,6 +112,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             execs: 0,
             ran_before: false,
             mapped: 0,
+            first_mapped: FxHashMap::default(),
             uncounted: Uncounted::default(),
             taken: 0,
             times: None,

@@ -97,7 +97,7 @@ impl CaveatKind {
                 format!("{n} sample{s} with frames in files that are not the build that ran; not used")
             }
             UncheckedBinary => format!(
-                "{n} file{s} without build ID changed after the recording; names may be wrong"
+                "{n} file{s} without build ID may have changed since they ran; names may be wrong"
             ),
             NoSymbols => format!("{n} sample{s} with frames in code without symbols"),
             NamelessFrames => format!(

@@ -80,9 +80,9 @@ pub enum CaveatKind {
     Unmapped,
     /// Samples with frames in files that could not be found or opened; details: path and reason.
     MissingBinary,
-    /// Samples in files whose build is not the one that ran; details: path.
+    /// Samples in files that are not those that ran; details: path and reason.
     ChangedBinary,
-    /// Files without a recorded build id that were written after the recording; details: path.
+    /// Files without a recorded build id that may not be those that ran; details: path and reason.
     UncheckedBinary,
     /// Samples with frames in files that have no symbol for them; details: path.
     NoSymbols,

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::base::{FileContent, FileStatus};
 use crate::binary::Error;
 use crate::binary::budget::{self, Budget};
-use crate::files::OpenedFile;
+use crate::files::{self, OpenedFile};
 
 /// The most bytes that one piece may have.
 pub(in crate::binary) const PIECE_LIMIT: u64 = 1 << 30;
@@ -49,6 +50,8 @@ pub(in crate::binary) enum Source {
         changed: (i64, i64),
         /// The user whose file it is.
         owner: u32,
+        /// Its state as recorders see it.
+        status: FileStatus,
         /// What counts the bytes that are read, if most of the file is holes.
         metered: Option<Arc<Budget>>,
     },
@@ -59,6 +62,7 @@ pub(in crate::binary) enum Source {
 impl Source {
     /// The bytes of a file that was opened. Its share is added to the budget.
     pub(in crate::binary) fn file(opened: OpenedFile, budget: &Arc<Budget>) -> Source {
+        let status = files::status(&opened);
         let OpenedFile {
             file,
             metadata,
@@ -73,6 +77,7 @@ impl Source {
             modified: metadata.modified().ok(),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
             owner: metadata.uid(),
+            status,
             metered: budget::is_sparse(&metadata).then(|| budget.clone()),
         }
     }
@@ -120,6 +125,26 @@ impl Source {
                 nanoseconds: *nanoseconds,
             }),
             Source::Memory(_) => None,
+        }
+    }
+
+    /// The file's state as recorders see it. `None` for bytes in memory.
+    pub(in crate::binary) fn status(&self) -> Option<FileStatus> {
+        match self {
+            Source::File { status, .. } => Some(*status),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// What the file consists of. `None` for bytes in memory, and where it takes too long to find out.
+    pub(in crate::binary) fn content(&self) -> Option<FileContent> {
+        match self {
+            // Its holes would be read as if they were a file's.
+            Source::File {
+                metered: Some(_), ..
+            }
+            | Source::Memory(_) => None,
+            Source::File { file, .. } => files::content(file),
         }
     }
 

@@ -5,10 +5,12 @@
 //!   libraries   what the dynamic linker would load              namespaces  files of containers
 //!   kallsyms    the kernel's list of its symbols                vdso        code without a file
 //!   kernel_code the kernel's code, in memory or in a vmlinux    perf_maps   lists of generated code
+//!   clock       when a sample was taken
 //! ```
 //!
 //! Everything that depends on the machine on which this runs is here; what is inside a file is not.
 
+pub(super) mod clock;
 pub(super) mod finder;
 pub(super) mod kallsyms;
 pub(super) mod kernel_code;

@@ -10,10 +10,12 @@ use crate::base::BuildId;
 
 mod call_counts;
 mod job;
+mod mapped_file;
 mod perf_map;
 
 pub use self::call_counts::{CallCounts, CountedAgent, CountedCallee, CountedImage, CountedSite};
 pub use self::job::Job;
+pub use self::mapped_file::MappedFile;
 pub use self::perf_map::KeptPerfMap;
 
 use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};
@@ -54,6 +56,8 @@ pub struct Features {
     pub jobs: Vec<Job>,
     /// Lists of generated code that cannot be found where they were, if the recorder kept some.
     pub perf_maps: Vec<Arc<KeptPerfMap>>,
+    /// Mapped files without a build ID, if the recorder looked.
+    pub files: Vec<MappedFile>,
     /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
 }
@@ -168,6 +172,7 @@ impl Features {
                 let maps = KeptPerfMap::read(c)?;
                 self.perf_maps = maps.into_iter().map(Arc::new).collect();
             }
+            Feature::FILES => self.files = MappedFile::read(c)?,
             _ => {}
         }
         Ok(())

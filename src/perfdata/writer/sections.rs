@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
-use crate::perfdata::{CallCounts, ClockReference, Feature, Job, KeptPerfMap};
+use crate::perfdata::{CallCounts, ClockReference, Feature, Job, KeptPerfMap, MappedFile};
 
 /// Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
@@ -134,6 +134,11 @@ impl FeatureSections {
             body.extend(&map.lines);
         }
         self.0.insert(Feature::PERF_MAPS, body);
+    }
+
+    /// FILES.
+    pub fn files(&mut self, files: &[MappedFile]) {
+        self.0.insert(Feature::FILES, MappedFile::section(files));
     }
 
     /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`

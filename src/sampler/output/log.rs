@@ -4,7 +4,6 @@ mod limit;
 
 use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use limit::Limit;
 
@@ -21,7 +20,6 @@ use crate::sampler::kernel_images::KernelImages;
 use crate::sampler::session::Session;
 use crate::sampler::session::bounds::End;
 use crate::sampler::session::participants::{Open, Sink};
-use crate::sampler::targets::elf_notes;
 use crate::sampler::{host, kernel};
 
 /// What the head and the end of a file tell of a session.
@@ -195,13 +193,9 @@ impl<W: Write + Seek> Log<W> {
             .images
             .iter()
             .filter_map(|(path, build_id)| {
-                let build_id = build_id.clone().or_else(|| {
-                    let path = std::ffi::OsStr::from_bytes(path);
-                    elf_notes::build_id_of(Path::new(path))
-                })?;
                 Some(BuildIdEntry {
                     path: path.clone(),
-                    build_id,
+                    build_id: build_id.clone()?,
                     kernel: false,
                 })
             })
@@ -212,6 +206,10 @@ impl<W: Write + Seek> Log<W> {
         files.sort_by_cached_key(key);
         files.dedup_by_key(|file| key(file));
         features.build_ids(images.build_ids.iter().chain(&files));
+        let mapped = self.tally.mapped_files.with_content();
+        if !mapped.is_empty() {
+            features.files(&mapped);
+        }
     }
 }
 

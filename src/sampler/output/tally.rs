@@ -9,6 +9,7 @@ use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::WriterEvent;
 use crate::perfdata::{Body, Mapping};
 use crate::sampler::counts::Sums;
+use crate::sampler::targets::mapped_files::MappedFiles;
 use crate::sampler::targets::other_namespaces::Elsewhere;
 use crate::sampler::targets::perf_maps::PerfMaps;
 
@@ -31,6 +32,8 @@ pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) times: Option<(u64, u64)>,
     /// The files that were mapped as code, with their build IDs if the kernel recorded them.
     pub(in crate::sampler) images: HashMap<Vec<u8>, Option<BuildId>, FxBuildHasher>,
+    /// Those without a build ID, as they were when they were mapped.
+    pub(in crate::sampler) mapped_files: MappedFiles,
     /// Those that were mapped below other roots, as in containers.
     pub(in crate::sampler) elsewhere: Elsewhere,
     /// What programs in containers list of the code that they generate.
@@ -122,7 +125,10 @@ impl Tally {
         if !(is_file || path == b"[vdso]") {
             return;
         }
-        let build_id = mapping.build_id.clone();
+        let build_id = mapping.build_id.clone().or_else(|| {
+            let id = mapping.file.filter(|_| is_file)?;
+            self.mapped_files.look(mapping.pid, path, id)
+        });
         let told = is_file.then(|| self.elsewhere.mapped(mapping.pid, path, build_id.as_ref()));
         if !self.images.contains_key(path) {
             self.images

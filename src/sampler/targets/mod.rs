@@ -7,6 +7,7 @@
 //!   existing    threads and mappings of before, as the records that the kernel would have written
 //!   mapped      the lines of /proc/PID/maps      elsewhere   files of containers
 //!   perf_maps   lists of the code that programs of containers generate
+//!   mapped_files what is known of files without a build ID
 //!   tracee      a child that is traced until its calls are counted
 //! ```
 //!
@@ -23,6 +24,7 @@ pub(super) mod existing;
 mod interpreter;
 pub(super) mod job_name;
 pub(super) mod mapped;
+pub(super) mod mapped_files;
 pub(super) mod other_namespaces;
 pub(super) mod perf_maps;
 pub(super) mod process;

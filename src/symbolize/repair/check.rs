@@ -343,16 +343,15 @@ impl<'h> Checks<'h> {
         self.frames.is_signal_frame(image, at) || self.code.returns_from_signal(image, at)
     }
 
-    /// Whether the code of an image is certain to be what ran: it has a build ID, or was not written
-    /// since, and calls something. Code without any call has no place to return to: it was put there
+    /// Whether the code of an image is certain to be what ran: nothing casts doubt on the file,
+    /// and it calls something. Code without any call has no place to return to: it was put there
     /// to fill the file.
     fn is_same_file(&mut self, image: ImageId) -> bool {
         if let Some(known) = self.is_same_file[image] {
             return known;
         }
-        let is_old =
-            !self.name_sources[image].may_have_changed(self.trace, &self.trace.images[image]);
-        let is_same = is_old && self.code.has_calls(image);
+        let is_known = self.name_sources[image].doubt().is_none();
+        let is_same = is_known && self.code.has_calls(image);
         self.is_same_file[image] = Some(is_same);
         is_same
     }

@@ -89,7 +89,7 @@ impl<'h> Mapped<'h> {
         let mut files = Files::default();
         for (id, image) in images.filter(|(_, image)| image.kind == ImageKind::File) {
             let binary: Arc<Binary> = match &self.name_sources[id] {
-                NameSource::Binary(binary) => binary.clone(),
+                NameSource::Binary(binary, _) => binary.clone(),
                 _ => self.library.file(image).ok()?,
             };
             if is_program(&binary) {

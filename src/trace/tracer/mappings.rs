@@ -85,9 +85,15 @@ impl Tracer<'_, '_, '_> {
                     Cow::Owned(_) => Some(Path::new(OsStr::from_bytes(mapping.path)).into()),
                     Cow::Borrowed(_) => None,
                 };
+                // What was mapped before the recording began has the time 0.
+                if let (Some(file), Some(time @ 1..)) = (mapping.file, record.time) {
+                    let first = self.first_mapped.entry(file).or_insert(time);
+                    *first = time.min(*first);
+                }
                 let path: Arc<str> = path.into();
                 self.uncounted.map(mapping.pid, &path);
                 let image = self.stacks.images.id_of(Image {
+                    file: (kind == ImageKind::File).then_some(mapping.file).flatten(),
                     path,
                     raw_path: raw,
                     build_id,
@@ -163,6 +169,7 @@ impl Tracer<'_, '_, '_> {
 
     fn image(&mut self, path: &str, build_id: Option<BuildId>, kind: ImageKind) -> ImageId {
         self.stacks.images.id_of(Image {
+            file: None,
             path: path.into(),
             raw_path: None,
             build_id,

@@ -40,6 +40,7 @@ impl Tracer<'_, '_, '_> {
                     path: Arc::clone(&file.path),
                     raw_path: None,
                     build_id: None,
+                    file: None,
                     kind: ImageKind::Replaced { pid },
                 };
                 let image = self.stacks.images.id_of(replaced);

@@ -56,6 +56,7 @@ fn trace(paths: &[&Path], stacks: impl IntoIterator<Item = Vec<(usize, u64)>>) -
     let mut trace = Trace::default();
     for path in paths {
         trace.images.push(Image {
+            file: None,
             path: path.to_string_lossy().into(),
             raw_path: path.to_str().is_none().then(|| (*path).into()),
             build_id: None,

@@ -7,6 +7,7 @@ mod callgraph;
 mod cut_recordings;
 mod doctor;
 mod false_callers;
+mod file_identity;
 mod go;
 mod identity;
 mod record;

@@ -63,9 +63,13 @@ fn nothing_is_lost_where_many_short_programs_start() {
             return;
         }
         let room = Room::new();
-        let script = "for k in 1 2 3 4 5 6 7 8; do (for i in $(seq 100); do /bin/true; done) & done; wait";
+        let script =
+            "for k in 1 2 3 4 5 6 7 8; do (for i in $(seq 100); do /bin/true; done) & done; wait";
         let output = room.record(&["-g", "fp", "-F", "999", "sh", "-c", script]);
         let said = stderr(&output);
-        assert!(output.status.success() && !said.contains("records lost"), "{said}");
+        assert!(
+            output.status.success() && !said.contains("records lost"),
+            "{said}"
+        );
     });
 }

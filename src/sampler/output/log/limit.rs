@@ -15,6 +15,7 @@ use std::io::{self, Seek, Write};
 use perf_event_open_sys::bindings as sys;
 
 use super::{About, Log, fixed_features};
+use crate::perfdata::MappedFile;
 use crate::perfdata::raw::{self, Offsets, RawRecord};
 use crate::perfdata::writer::BuildIdEntry;
 use crate::sampler::session::Session;
@@ -77,7 +78,10 @@ impl<W: Write + Seek> Log<W> {
         let limit = self.limit?;
         let images = self.tally.images.keys();
         let build_ids = images.map(|path| BuildIdEntry::size(path.len()));
-        let used = self.writer.size() + limit.fixed + build_ids.sum::<u64>();
+        let files = self.tally.mapped_files.paths();
+        let files = files.map(|path| MappedFile::ENTRY + path.len() as u64);
+        let lists = build_ids.chain(files).sum::<u64>();
+        let used = self.writer.size() + limit.fixed + lists;
         Some(limit.most.saturating_sub(used))
     }
 
@@ -123,12 +127,12 @@ impl<W: Write + Seek> Log<W> {
     }
 }
 
-/// The most bytes that a file has of a record: of a mapping its build id, too.
+/// The most bytes that a file has of a record: of a mapping its build id or what it is known by, too.
 fn most_written(record: RawRecord<'_>) -> u64 {
     let size = record.bytes().len();
     let build_id = match record.kind() {
         // There the path is shorter than the record, and the rest of the record is larger.
-        sys::PERF_RECORD_MMAP2 => BuildIdEntry::size(size),
+        sys::PERF_RECORD_MMAP2 => BuildIdEntry::size(size) + MappedFile::ENTRY,
         _ => 0,
     };
     size as u64 + build_id

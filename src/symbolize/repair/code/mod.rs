@@ -97,7 +97,7 @@ impl<'h> CodeReader<'h> {
         let files = name_sources
             .enumerate()
             .filter_map(|(image, name_source)| match name_source {
-                NameSource::Binary(binary) => Some((image, binary)),
+                NameSource::Binary(binary, _) => Some((image, binary)),
                 _ => None,
             });
         let (files, binaries): (Vec<ImageId>, Vec<&Arc<Binary>>) = files.unzip();
@@ -126,7 +126,7 @@ impl<'h> CodeReader<'h> {
     /// The file of an image.
     pub(super) fn binary(&self, image: ImageId) -> Option<&'h Arc<Binary>> {
         match &self.name_sources[image] {
-            NameSource::Binary(binary) => Some(binary),
+            NameSource::Binary(binary, _) => Some(binary),
             _ => None,
         }
     }
