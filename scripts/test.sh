@@ -51,7 +51,7 @@ documentation() {
 # How long a test takes, libtest says to a toolchain only that may use what is not stable.
 tests() {
   rm -f "$lists/skipped.txt" "$lists/repeated.txt"
-  timeout --foreground 3600 cargo test --locked --lib --bins --test suite \
+  timeout --foreground 3600 cargo test --locked --no-fail-fast --lib --bins --test suite \
     --config "target.'cfg(unix)'.runner=['env','RUSTC_BOOTSTRAP=1']" \
     -- -Z unstable-options --report-time "$@" 2>&1 | tee "$output/tests"
 }
