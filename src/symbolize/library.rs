@@ -1,5 +1,7 @@
 //! Files and kernel symbols, each opened once, and before they are needed if a worker has time.
 
+mod file_identity;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,8 +14,8 @@ use crate::cache::Cache;
 use crate::trace::{Image, ImageKind, JitSource, Recording, RuleSource, Trace};
 use crate::unwind::Rules;
 
+use self::file_identity::Identity;
 use super::Options;
-use super::file_identity::Identity;
 use super::host::Host;
 
 /// An image's file, and what was read from it.

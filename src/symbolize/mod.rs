@@ -28,7 +28,6 @@ mod counted;
 mod definitions;
 mod demangled;
 mod distinct_addresses;
-mod file_identity;
 mod folded;
 mod function_copies;
 mod generated_names;

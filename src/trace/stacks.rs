@@ -5,6 +5,7 @@
 
 mod astray;
 mod find;
+pub(super) mod generators;
 
 use std::sync::{Arc, LazyLock};
 

@@ -11,11 +11,11 @@ use crate::base::{BROKEN, CaveatKind, Caveats, IdVec, TRUNCATED, utf8};
 use crate::perfdata::{CountedImage, Reader};
 
 use super::events::{event, sampling};
-use super::generators::generators;
 use super::image::mark_image;
 use super::known_chains::KnownChains;
 use super::off_cpu::OffCpu;
 use super::samples::{self, Samples};
+use super::stacks::generators::generators;
 use super::tracer::mappings::listed_builds;
 use super::tracer::{Depths, Lost, Tracer};
 use super::{Image, ImageId, ImageKind, Recording, Trace, TraceSample};

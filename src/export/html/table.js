@@ -47,9 +47,11 @@ function makeRow(event, place, self, total, whole, most) {
   return row;
 }
 
-/** The order of rows, as `flat --sort` has it: ties by name, which the event's own order has. */
-function rowOrder(event, { self, total }) {
-  const order = [...event.flat.functions.keys()].filter(place => total[place] > 0 || self[place] > 0);
+/** The order of rows, as `flat --sort` has it: ties by name, which the event's own order has. Of the whole time there
+    are functions, too, that were counted and took too little time for a sample. */
+function rowOrder(event, { self, total, key }) {
+  const ran = place => total[place] > 0 || self[place] > 0 || !key && event.callsOf?.has(place);
+  const order = [...event.flat.functions.keys()].filter(ran);
   const rank = event.nameRank ??= nameRanks(event);
   const bySelf = (a, b) => self[b] - self[a] || total[b] - total[a];
   const byTotal = (a, b) => total[b] - total[a] || self[b] - self[a];

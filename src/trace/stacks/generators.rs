@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::base::Runtime;
 use crate::perfdata::ClockReference;
 
-use super::stacks::Stacks;
+use super::Stacks;
 
 /// A process that has code in no file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Generator {
 }
 
 /// The processes with code in no file. `clock` tells the time of day of records.
-pub(super) fn generators(
+pub(in crate::trace) fn generators(
     stacks: &Stacks,
     clock: Option<ClockReference>,
 ) -> FxHashMap<i32, Generator> {

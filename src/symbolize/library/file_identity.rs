@@ -14,7 +14,7 @@ use crate::base::{FileContent, FileId, FileStatus};
 use crate::binary::{self, Binary};
 use crate::trace::{Image, ImageKind, Recording, SampleTime};
 
-use super::host::Host;
+use crate::symbolize::host::Host;
 
 /// How the clocks of two machines may differ.
 const SLACK: Duration = Duration::from_secs(60);
