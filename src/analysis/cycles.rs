@@ -10,7 +10,7 @@ use super::fonseca::Estimate;
 use super::graph;
 use super::recursion::{self, Depths};
 use crate::base::IdVec;
-use crate::callgraph::{ArcId, CallArc, CycleId};
+use crate::callgraph::{ArcId, CallArc, CycleId, Cycles};
 use crate::profile::{FunctionId, Profile, Selection};
 
 /// The number of cycles, the heaviest first, for which the best answer is searched for thoroughly.
@@ -32,6 +32,9 @@ pub struct Summary {
     /// For each cycle, the weight of the samples with at least one of these arcs, each counted
     /// once; without stacks, the sum of the calls.
     pub broken_weight: IdVec<CycleId, u64>,
+    /// For each cycle whether it is none without the arcs [through
+    /// pointers](CallArc::is_through_pointer).
+    pub only_through_pointer: IdVec<CycleId, bool>,
     /// The functions that call themselves, in order of id. Among them are those outside of cycles
     /// that [recurse through missing frames](Summary::recurses_across_gap).
     pub recursive: Vec<FunctionId>,
@@ -78,6 +81,7 @@ impl Summary {
             },
             breaking,
             broken_weight: broken_weight.into(),
+            only_through_pointer: only_through_pointer(&graph, options),
             recursive: recursive(&graph),
             graph,
         }
@@ -93,6 +97,13 @@ impl Summary {
         let graph = &self.graph.graph;
         let itself = graph.arc_between(function, function);
         itself.is_some_and(|id| graph.arcs()[id].is_gap())
+    }
+
+    /// Whether a function calls itself only if what it called through pointers was itself.
+    pub fn recurses_through_pointer(&self, function: FunctionId) -> bool {
+        let graph = &self.graph.graph;
+        let itself = graph.arc_between(function, function);
+        itself.is_some_and(|id| graph.arcs()[id].is_through_pointer())
     }
 
     /// The samples whose stacks are cut inside a cycle, so that it is not known who entered it.
@@ -160,8 +171,8 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
         .map(|&id| graph.arcs()[id].pair())
         .collect();
     let counts = |arc: &CallArc| {
-        let forms = options.code_makes_cycles || arc.is_observed();
-        (forms && !cut.contains(&arc.pair())).then(|| weight(summary, arc))
+        (graph::forms_cycles(arc, options) && !cut.contains(&arc.pair()))
+            .then(|| weight(summary, arc))
     };
     // What is no call cannot be left out of a program.
     let is_call = |arc: &CallArc| counts(arc).filter(|_| !arc.is_gap());
@@ -181,6 +192,19 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
         };
     }
     breaking
+}
+
+/// For each cycle whether it is none without the arcs through pointers.
+fn only_through_pointer(
+    summary: &graph::Summary,
+    options: &graph::Options,
+) -> IdVec<CycleId, bool> {
+    let proven = Cycles::find(&summary.graph, |arc| {
+        graph::forms_cycles(arc, options) && !arc.is_through_pointer()
+    });
+    let members = summary.cycles.members().iter();
+    let rests = members.map(|members| !members.iter().all(|&it| proven.share(members[0], it)));
+    rests.collect::<Vec<_>>().into()
 }
 
 /// The functions that call themselves, in order of id.

@@ -338,9 +338,13 @@ fn calls_that_count(
     (graph, left_out)
 }
 
+/// Whether an arc can be part of a cycle.
+pub(super) fn forms_cycles(arc: &CallArc, options: &Options) -> bool {
+    options.code_makes_cycles || arc.is_observed()
+}
+
 /// The cycles, without those that only weak arcs hold together.
 fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stacks: bool) -> Cycles {
-    let forms_cycles = |arc: &CallArc| options.code_makes_cycles || arc.is_observed();
     let least = options.cycle_cut / 100.0 * selection.total() as f64;
     let of_callee = callee_calls(graph);
     let weak = |arc: &CallArc| match arc.calls {
@@ -350,7 +354,7 @@ fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stack
         }
         _ => (arc.weight as f64) < least,
     };
-    Cycles::find_strong(graph, forms_cycles, weak)
+    Cycles::find_strong(graph, |arc| forms_cycles(arc, options), weak)
 }
 
 /// For each function how often it was called.

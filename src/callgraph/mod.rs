@@ -45,6 +45,9 @@ pub enum Origin {
     /// The code contains it, and it is the only explanation of the stacks of samples, which show
     /// the functions around it.
     Inferred,
+    /// Samples show the two next to each other, and the caller calls through a pointer there: what it
+    /// called may have jumped on to the callee.
+    Pointer,
 }
 
 impl Origin {
@@ -55,6 +58,7 @@ impl Origin {
             Origin::Code => "code",
             Origin::Both => "both",
             Origin::Inferred => "inferred",
+            Origin::Pointer => "pointer",
         }
     }
 }
@@ -73,6 +77,9 @@ pub struct CallArc {
     /// The part of this weight whose stacks show the two next to each other only because frames are
     /// missing between them: there the caller called something else.
     pub across_gaps: u64,
+    /// The part of this weight whose stacks show the callee next on the stack where the caller calls
+    /// through a pointer: what it called may have jumped on to the callee.
+    pub through_pointer: u64,
     /// The number of these samples.
     pub samples: u64,
     /// The number of calls, where they were counted.
@@ -93,6 +100,7 @@ impl CallArc {
             weight: 0,
             inferred: 0,
             across_gaps: 0,
+            through_pointer: 0,
             samples: 0,
             calls: None,
             calls_are_least: false,
@@ -124,7 +132,7 @@ impl CallArc {
 
     /// Whether samples or counts show it.
     pub fn is_observed(&self) -> bool {
-        self.weight > 0 || self.samples > 0 || self.calls.is_some_and(|calls| calls > 0)
+        self.weight > 0 || self.samples > 0 || self.is_counted()
     }
 
     /// Whether it is a call for certain: it was observed, or the code calls. What is left are
@@ -137,8 +145,21 @@ impl CallArc {
     /// that show it, and the code has no such call. The caller still leads to the callee, by way of
     /// functions that are not known.
     pub fn is_gap(&self) -> bool {
-        let is_counted = self.calls.is_some_and(|calls| calls > 0);
-        self.across_gaps > 0 && self.across_gaps == self.weight && self.sites() == 0 && !is_counted
+        self.across_gaps > 0
+            && self.across_gaps == self.weight
+            && self.sites() == 0
+            && !self.is_counted()
+    }
+
+    /// Whether it is a call only if what the caller called through a pointer was the callee, on all stacks
+    /// that show it.
+    pub fn is_through_pointer(&self) -> bool {
+        let unproven = self.through_pointer.saturating_add(self.across_gaps);
+        self.through_pointer > 0 && unproven == self.weight && !self.is_counted()
+    }
+
+    fn is_counted(&self) -> bool {
+        self.calls.is_some_and(|calls| calls > 0)
     }
 
     /// Returns the evidence for it, as text for people.
@@ -146,6 +167,7 @@ impl CallArc {
         let is_sampled = self.weight > 0 || self.samples > 0;
         match (self.origin(), is_sampled) {
             (Origin::Inferred, _) => "inferred",
+            (Origin::Pointer, _) => "pointer",
             (Origin::Code, _) => "static",
             (Origin::Observed, true) => "sampled",
             (Origin::Observed, false) => "counted",
@@ -156,6 +178,9 @@ impl CallArc {
 
     /// The evidence for it.
     pub fn origin(&self) -> Origin {
+        if self.is_through_pointer() {
+            return Origin::Pointer;
+        }
         if self.inferred > 0 && self.inferred == self.weight {
             return Origin::Inferred;
         }

@@ -90,9 +90,19 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
         }
     }
     if profile.paths.has_gaps() {
-        let called = shown_by(&|id| !profile.paths[id].across_gap, &arcs);
+        let adjacent = shown_by(&|id| !profile.paths[id].across_gap, &arcs);
+        for (arc, adjacent) in arcs.iter_mut().zip(adjacent) {
+            arc.across_gaps = arc.weight - adjacent;
+        }
+    }
+    if profile.paths.has_pointers() {
+        let is_call = |id: PathId| {
+            let path = &profile.paths[id];
+            !path.across_gap && !path.through_pointer
+        };
+        let called = shown_by(&is_call, &arcs);
         for (arc, called) in arcs.iter_mut().zip(called) {
-            arc.across_gaps = arc.weight - called;
+            arc.through_pointer = arc.weight - arc.across_gaps - called;
         }
     }
     arcs

@@ -30,6 +30,9 @@ pub struct CallPath {
     /// Whether frames are missing between it and its caller: both were on the stack, or at least a
     /// chain of frames leads from one to the other, but the caller called something else.
     pub across_gap: bool,
+    /// Whether the caller calls through a pointer there: the function that this led to may have jumped on
+    /// to this one.
+    pub through_pointer: bool,
     /// Whether functions inlined into the caller may be missing between it and its caller, which
     /// was restored: it is not known which of several calls there was active.
     pub may_lack_inlined: bool,
@@ -46,6 +49,7 @@ impl CallPath {
             inlined: false,
             inferred: false,
             across_gap: false,
+            through_pointer: false,
             may_lack_inlined: false,
             candidates: None,
         }
@@ -62,6 +66,7 @@ impl Hash for CallPath {
             self.inlined,
             self.inferred,
             self.across_gap,
+            self.through_pointer,
             self.may_lack_inlined,
         ];
         let flags = flags
@@ -85,6 +90,7 @@ pub struct CallPaths {
     rows: IdVec<PathId, CallPath>,
     has_inferred: bool,
     has_gaps: bool,
+    has_pointers: bool,
     may_lack_inlined: bool,
 }
 
@@ -107,6 +113,11 @@ impl CallPaths {
     /// Whether some have missing frames between them and their callers.
     pub fn has_gaps(&self) -> bool {
         self.has_gaps
+    }
+
+    /// Whether some were called through pointers.
+    pub fn has_pointers(&self) -> bool {
+        self.has_pointers
     }
 
     /// Whether some may have missing inlined functions between them and their callers.
@@ -148,11 +159,13 @@ impl From<IdVec<PathId, CallPath>> for CallPaths {
         );
         let has_inferred = rows.iter().any(|path| path.inferred);
         let has_gaps = rows.iter().any(|path| path.across_gap);
+        let has_pointers = rows.iter().any(|path| path.through_pointer);
         let may_lack_inlined = rows.iter().any(|path| path.may_lack_inlined);
         CallPaths {
             rows,
             has_inferred,
             has_gaps,
+            has_pointers,
             may_lack_inlined,
         }
     }

@@ -201,6 +201,7 @@ fn call_paths(checked: &Checked, resolution: &Resolution, builder: &mut Builder)
             inlined: false,
             inferred,
             across_gap,
+            through_pointer: caller.is_some() && checked.through_pointer[id],
             may_lack_inlined: restored_in_part.is_some(),
             candidates,
         });

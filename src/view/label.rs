@@ -26,10 +26,18 @@ pub(super) const ACROSS_GAP: &str = " (frames missing)";
 pub(super) const LEGEND_OF_GAPS: &str = "(frames missing): frames between the two were not recorded; the caller called another function, \
     which led to this one.";
 
-/// Returns a call as text, marked if it [is inferred](is_inferred) or not a call.
+/// What stands behind a callee that is next on the stack where its caller calls through a pointer.
+pub(super) const THROUGH_POINTER: &str = " (through a pointer)";
+
+/// What that means.
+pub(super) const LEGEND_OF_POINTERS: &str = "(through a pointer): next on the stack; the function that was called may have jumped on to this one.";
+
+/// Returns a call as text, with what is to be said of it.
 pub(super) fn call(text: &str, arc: &CallArc) -> String {
     let mark = if arc.is_gap() {
         ACROSS_GAP
+    } else if arc.is_through_pointer() {
+        THROUGH_POINTER
     } else if is_inferred(arc.inferred, arc.weight) {
         BY_CODE
     } else {
@@ -42,16 +50,18 @@ pub(super) fn call(text: &str, arc: &CallArc) -> String {
 pub(super) fn legends<'a>(
     arcs: impl Iterator<Item = &'a CallArc> + Clone,
 ) -> impl Iterator<Item = Block> {
-    let is_marked = |arc: &CallArc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
+    let is_marked = |arc: &CallArc| {
+        !arc.is_gap() && !arc.is_through_pointer() && is_inferred(arc.inferred, arc.weight)
+    };
     let by_code = arcs
         .clone()
         .any(is_marked)
         .then(|| Block::Restored(LEGEND_OF_CALLS.into()));
-    let gaps = arcs
-        .clone()
-        .any(|arc| arc.is_gap())
-        .then(|| Block::Line(LEGEND_OF_GAPS.into()));
-    by_code.into_iter().chain(gaps)
+    let line = |is_said: bool, text: &str| is_said.then(|| Block::Line(text.into()));
+    let gaps = line(arcs.clone().any(|arc| arc.is_gap()), LEGEND_OF_GAPS);
+    let pointers = arcs.clone().any(|arc| arc.is_through_pointer());
+    let pointers = line(pointers, LEGEND_OF_POINTERS);
+    by_code.into_iter().chain(gaps).chain(pointers)
 }
 
 /// Whether something with this weight is marked: at least half of it rests on restored frames.

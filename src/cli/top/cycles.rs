@@ -223,7 +223,7 @@ impl Lines<'_> {
                 self_weight: Some(graph.weights.self_weight[id]),
                 ..Figures::default()
             };
-            let text = self.marked(id, name) + &depth + self.view.gap_mark(id);
+            let text = self.marked(id, name) + &depth + self.view.mark(id);
             let key = key_of("recursive", self.subject.profile, id);
             self.line(key, Some(id), figures, text);
         }

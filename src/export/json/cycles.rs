@@ -1,11 +1,13 @@
-//! Cycles: `cycles [{members [name], self, children, total, total_max|null, root, entries [{from, to, weight, inferred, across_gaps, from_label, to_label}],
-//! arcs [{from, to, weight, inferred, across_gaps, from_label, to_label}], cut [{from, to, weight, inferred, across_gaps, from_label, to_label}], cut_weight, cut_is_best, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
+//! Cycles: `cycles [{members [name], self, children, total, total_max|null, root, entries [{from, to, weight, inferred, across_gaps, through_pointer, from_label, to_label}],
+//! arcs [{from, to, weight, inferred, across_gaps, through_pointer, from_label, to_label}], cut [{from, to, weight, inferred, across_gaps, through_pointer, from_label, to_label}], cut_weight, cut_is_best, only_through_pointer, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
 //! module, self, children, total, total_max|null, fonseca, label, linkage_name, address|null, decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, total_max|null, deepest|null, mean|null, calls|null, only_across_gaps,
-//! cut_inside {samples, weight}, and what follows fonseca in figures}]`.
+//! only_through_pointer, cut_inside {samples, weight}, and what follows fonseca in figures}]`.
 //!
 //! `across_gaps` is the part of an arc's weight for which frames are missing between the two, so that
 //! the caller called something else there; a recursive function is
-//! `only_across_gaps` if it is known to recurse, but not to call itself. Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
+//! `only_across_gaps` if it is known to recurse, but not to call itself. `through_pointer` is the part for which
+//! the caller calls through a pointer, so that what it called may have jumped on to the callee; what is
+//! `only_through_pointer` rests on such arcs. Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
 //! that of the samples with at least one arc of `cut`, each counted once. Where there are no
 //! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
 //! in the same order: `total` by whole stacks, `fonseca` as estimated. Without stacks both are that estimate,
@@ -35,6 +37,7 @@ struct ArcItem<'a> {
     weight: u64,
     inferred: u64,
     across_gaps: u64,
+    through_pointer: u64,
     from_label: &'a str,
     to_label: &'a str,
 }
@@ -56,6 +59,7 @@ struct CycleWeight {
 struct Broken {
     cut_weight: u64,
     cut_is_best: bool,
+    only_through_pointer: bool,
     depth: Option<Depth>,
     cut_inside: CutInside,
 }
@@ -111,6 +115,7 @@ struct Recursive<'a> {
     mean: Option<f64>,
     calls: Option<u64>,
     only_across_gaps: bool,
+    only_through_pointer: bool,
     cut_inside: CutInside,
     #[serde(flatten)]
     identity: Identity<'a>,
@@ -166,6 +171,7 @@ pub fn write(
         let broken = Broken {
             cut_weight: summary.broken_weight[cycle],
             cut_is_best: breaking.is_best,
+            only_through_pointer: summary.only_through_pointer[cycle],
             depth: graph.has_stacks().then(|| Depth {
                 deepest: depth.deepest(),
                 mean: depth.mean(),
@@ -213,6 +219,7 @@ fn recursive<'a>(subject: &Subject<'a>, view: &'a CyclesView<'_>, id: FunctionId
         mean: graph.has_stacks().then(|| depth.mean()),
         calls: calls.and_then(|calls| calls.functions[id].known_recursive()),
         only_across_gaps: view.summary.recurses_across_gap(id),
+        only_through_pointer: view.summary.recurses_through_pointer(id),
         cut_inside: view.summary.cut_in(id).into(),
         identity: Identity::of(subject, id, view.graph.name(id)),
     }
@@ -232,6 +239,7 @@ fn arcs(
             weight: view.summary.weight(id),
             inferred: arc.inferred,
             across_gaps: arc.across_gaps,
+            through_pointer: arc.through_pointer,
             from_label: view.graph.name(arc.from),
             to_label: view.graph.name(arc.to),
         }

@@ -154,6 +154,7 @@ impl<'a> Frames<'a> {
             inlined: frame.inlined && self.kind == RowKind::Line,
             inferred: frame.inferred,
             across_gap: of.across_gap,
+            through_pointer: of.through_pointer,
             may_lack_inlined: of.may_lack_inlined,
             // They are functions, not rows.
             candidates: None,

@@ -19,7 +19,7 @@ use super::code::{AllTables, CodeReader};
 use super::explain::{Explanations, Question};
 use super::explanation::{Explanation, Missing};
 use super::frames::Frames;
-use super::function_exits::{FunctionStart, To};
+use super::function_exits::{FunctionStart, To, WayOut};
 use crate::symbolize::name_source::NameSource;
 
 /// What the code says of a frame and the one outside of it.
@@ -29,8 +29,9 @@ pub(super) enum Verdict {
     Outside,
     /// The caller calls this function there.
     Verified,
-    /// The caller makes a call there whose callee is known only at run time; or its code cannot be
-    /// read.
+    /// The caller calls through a pointer there: this function, or one that jumped on to it.
+    ThroughPointer,
+    /// What the caller calls there is not known, or nothing has to be called.
     Unknown,
     /// The caller calls another function there, and these were certainly between the two.
     Missing(Vec<Missing>),
@@ -61,8 +62,8 @@ impl Verdict {
 enum LikelyCall {
     /// It calls the function that is next on the stack. Its bytes are no coincidence.
     OfNext,
-    /// Its callee is known only at run time.
-    Unknown,
+    /// It is one through a pointer.
+    Pointer,
     /// None of these; it has to be looked for in the code of its function.
     Other,
 }
@@ -74,7 +75,9 @@ enum Site {
     Call(Rc<[FunctionStart]>, Option<Rc<str>>),
     /// A call of a program's `main`, as far as the programs have one by name.
     Main,
-    /// A call of something.
+    /// A call through a pointer.
+    Pointer,
+    /// A call, perhaps; the code around it is not known.
     Unknown,
     /// No call has to be there: a signal arrived, or a handler of one returns to it, or a thread or
     /// goroutine seems to return to where it would end.
@@ -180,11 +183,11 @@ impl<'h> Checks<'h> {
         if self.trace.frames[inner].caller_by == CallerBy::Rules {
             match self.likely_call(outer, next) {
                 LikelyCall::OfNext => return Verdict::Verified,
-                LikelyCall::Unknown if self.is_led_by_pointer(outer, inner) => {}
-                LikelyCall::Unknown if self.is_only_jumped_to(next) => {
+                LikelyCall::Pointer if self.is_led_by_pointer(outer, inner) => {}
+                LikelyCall::Pointer if self.is_only_jumped_to(next) => {
                     return self.called_unknown(next, at, Some(true));
                 }
-                LikelyCall::Unknown => return Verdict::Unknown,
+                LikelyCall::Pointer => return Verdict::ThroughPointer,
                 LikelyCall::Other => {}
             }
         }
@@ -209,9 +212,10 @@ impl<'h> Checks<'h> {
             // Whatever was called there keeps the frame that the chain went through, and the next
             // function has none: it is not what was called.
             Site::Interrupted if is_lost => return Verdict::AMBIGUOUS,
-            Site::Unknown if is_lost || self.is_only_jumped_to(next) => {
+            Site::Pointer | Site::Unknown if is_lost || self.is_only_jumped_to(next) => {
                 return self.called_unknown(next, at, has_frame);
             }
+            Site::Pointer => return Verdict::ThroughPointer,
             Site::Unknown | Site::Interrupted => return Verdict::Unknown,
             // Another unwinder may show the runtime's call, too.
             Site::None if self.is_inserted_call(inner) => return Verdict::Unknown,
@@ -412,7 +416,7 @@ impl<'h> Checks<'h> {
             (To::ChosenBy(chooser), _) if self.code.choices(chooser).contains(&next) => true,
             (_, Some(name)) => self.code.is_exported_as(next, &name),
             (To::Unknown, None) if !self.code.starts_programs(frame.image, before.0) => {
-                return LikelyCall::Unknown;
+                return LikelyCall::Pointer;
             }
             _ => false,
         };
@@ -449,7 +453,7 @@ impl<'h> Checks<'h> {
             To::Function(place) => Site::Call([place].into(), call.name),
             To::ChosenBy(chooser) => Site::Call(self.code.choices(chooser), call.name),
             To::Unknown if self.code.starts_programs(frame.image, before.0) => Site::Main,
-            To::Unknown => Site::Unknown,
+            To::Unknown => Site::Pointer,
         }
     }
 
@@ -484,13 +488,27 @@ impl<'h> Checks<'h> {
             match verdict {
                 Verdict::Outside | Verdict::Astray => {}
                 Verdict::Verified => calls.verified += 1,
-                Verdict::Unknown => calls.unchecked += 1,
+                Verdict::ThroughPointer | Verdict::Unknown => calls.unchecked += 1,
                 Verdict::Missing(_) => calls.lacking += 1,
                 Verdict::Ambiguous { .. } => calls.ambiguous += 1,
                 Verdict::Contradicted => calls.contradicted += 1,
             }
         }
         calls
+    }
+
+    /// Whether a frame calls through a pointer.
+    pub(super) fn calls_pointer(&mut self, frame: FrameId) -> bool {
+        matches!(self.site(frame), Site::Pointer)
+    }
+
+    /// Whether a missing function may have been left by a call or jump through a pointer.
+    pub(super) fn may_leave_through_pointer(&mut self, missing: &Missing) -> bool {
+        let function = self.code.function(missing.function);
+        let leads_anywhere = |out: &&WayOut| matches!(out.to, To::Unknown) && out.name.is_none();
+        let ways_out = function.iter().flat_map(|it| &it.ways_out);
+        let mut sites = ways_out.filter(leads_anywhere).flat_map(|out| &out.sites);
+        sites.any(|site| missing.left_at.contains(&site.end))
     }
 
     /// The address in its image of a place in code.

@@ -22,6 +22,8 @@ pub(in crate::symbolize) struct Checked {
     /// For each path whether its innermost frame was called by another than the one outside of it:
     /// frames are missing there that could not be restored.
     pub(in crate::symbolize) across_gap: IdVec<AddressPathId, bool>,
+    /// For each path whether its innermost frame was called through a pointer, or jumped to by what was.
+    pub(in crate::symbolize) through_pointer: IdVec<AddressPathId, bool>,
     /// Where the functions that may be missing outside of a path's innermost frame were left; none of
     /// paths of which others may be missing too.
     pub(super) candidates: FxHashMap<AddressPathId, Rc<[FrameId]>>,
@@ -54,6 +56,7 @@ impl Checked {
             paths: trace.paths.clone(),
             inferred: IdVec::filled(false, trace.paths.len()),
             across_gap: IdVec::filled(false, trace.paths.len()),
+            through_pointer: IdVec::filled(false, trace.paths.len()),
             candidates: FxHashMap::default(),
             left_at: FxHashMap::default(),
             now: trace.paths.ids().collect::<Vec<_>>().into(),

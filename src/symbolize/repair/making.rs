@@ -68,6 +68,7 @@ impl Making {
     pub(super) fn push(&mut self, path: AddressPath, inferred: bool) -> AddressPathId {
         self.checked.inferred.push(inferred);
         self.checked.across_gap.push(false);
+        self.checked.through_pointer.push(false);
         self.checked.paths.push(path)
     }
 
@@ -99,21 +100,29 @@ impl Making {
         Some(self.frame(missing_frame(image, address)))
     }
 
-    /// Adds missing functions, outermost first, to the path of a caller. Returns whether the code of all
-    /// is in their files; others are left out.
+    /// Adds missing functions, outermost first, to the path of a caller, which `calls_pointer` or not.
     pub(super) fn put_in_all(
         &mut self,
         caller: &mut Option<AddressPathId>,
+        calls_pointer: bool,
         missing: Vec<Missing>,
         checks: &mut Checks,
-    ) -> bool {
-        let mut are_in = true;
+    ) -> PutIn {
+        let mut put = PutIn {
+            are_all: true,
+            leads_through_pointer: calls_pointer,
+        };
         for missing in missing {
-            let put_in = self.put_in(*caller, missing, checks);
-            are_in &= put_in.is_some();
-            *caller = put_in.or(*caller);
+            let leads_through_pointer = checks.may_leave_through_pointer(&missing);
+            let path = self.put_in(*caller, missing, checks);
+            if let Some(path) = path {
+                self.checked.through_pointer[path] = put.leads_through_pointer;
+            }
+            put.leads_through_pointer = leads_through_pointer;
+            put.are_all &= path.is_some();
+            *caller = path.or(*caller);
         }
-        are_in
+        put
     }
 
     /// The path of a missing function under `caller`; `None` where its code is nowhere in the file.
@@ -197,6 +206,7 @@ impl Making {
         };
         let id = self.push(caller_of, self.checked.inferred[path]);
         self.checked.across_gap[id] = self.checked.across_gap[path];
+        self.checked.through_pointer[id] = self.checked.through_pointer[path];
         if let Some(candidates) = self.checked.candidates.get(&path).cloned() {
             self.checked.candidates.insert(id, candidates);
         }
@@ -211,6 +221,14 @@ impl Making {
         let id = self.new_frames.entry(frame);
         *id.or_insert_with(|| frames.push(frame))
     }
+}
+
+/// How missing functions were put in.
+pub(super) struct PutIn {
+    /// Whether the code of all is in their files; others are left out.
+    pub(super) are_all: bool,
+    /// Whether the innermost may have been left through a pointer.
+    pub(super) leads_through_pointer: bool,
 }
 
 /// A frame that was put in. A frame pointer led past it.

@@ -111,7 +111,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         if is_start {
             here |= said::ROOTED;
         }
-        let mut across_gap = false;
+        let (mut across_gap, mut through_pointer) = (false, false);
         let mut candidates = None;
         let mut both = outer.into_iter().chain([path.frame]);
         let is_within_user = both.all(|frame| is_of_user(trace, frame));
@@ -142,7 +142,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 Verdict::Outside if is_within_user => said::UNKNOWN,
                 Verdict::Outside => 0,
                 Verdict::Verified => said::CHECKED,
-                Verdict::Unknown => said::UNKNOWN,
+                Verdict::ThroughPointer | Verdict::Unknown => said::UNKNOWN,
                 Verdict::Missing(_) => said::MISSING,
                 Verdict::Ambiguous { .. } => said::AMBIGUOUS,
                 Verdict::Contradicted | Verdict::Astray => said::CONTRADICTED,
@@ -151,13 +151,20 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 &verdict,
                 Verdict::Ambiguous { .. } | Verdict::Contradicted | Verdict::Astray
             );
+            through_pointer = verdict == Verdict::ThroughPointer;
+            let calls_pointer =
+                |checks: &mut Checks| outer.is_some_and(|it| checks.calls_pointer(it));
             match verdict {
                 Verdict::Missing(missing) => {
-                    across_gap |= !making.put_in_all(&mut caller, missing, checks);
+                    let calls_pointer = calls_pointer(checks);
+                    let put = making.put_in_all(&mut caller, calls_pointer, missing, checks);
+                    across_gap |= !put.are_all;
+                    through_pointer = put.leads_through_pointer && put.are_all;
                 }
                 Verdict::Ambiguous { certain, possible } => {
-                    let are_in = making.put_in_all(&mut caller, certain, checks);
-                    let possible = possible.filter(|_| are_in);
+                    let calls_pointer = calls_pointer(checks);
+                    let put = making.put_in_all(&mut caller, calls_pointer, certain, checks);
+                    let possible = possible.filter(|_| put.are_all);
                     candidates = possible.and_then(|these| making.candidates(&these, checks));
                 }
                 _ => {}
@@ -167,6 +174,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         let frame = path.frame;
         let id = making.push(AddressPath { caller, frame }, false);
         making.checked.across_gap[id] = across_gap;
+        making.checked.through_pointer[id] = through_pointer;
         if let Some(candidates) = candidates {
             making.checked.candidates.insert(id, candidates);
         }

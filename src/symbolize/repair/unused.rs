@@ -52,7 +52,8 @@ impl Checked {
         frames: &IdVec<FrameId, Option<FrameId>>,
     ) {
         let mut kept = AddressPaths::new();
-        let (mut inferred, mut across_gap) = (IdVec::new(), IdVec::new());
+        let mut inferred = IdVec::new();
+        let (mut across_gap, mut through_pointer) = (IdVec::new(), IdVec::new());
         let mut ids: IdVec<AddressPathId, Option<AddressPathId>> =
             IdVec::filled(None, is_used.len());
         for (id, path) in self.paths.enumerate() {
@@ -63,6 +64,7 @@ impl Checked {
             ids[id] = Some(kept.push(AddressPath { caller, frame }));
             inferred.push(self.inferred[id]);
             across_gap.push(self.across_gap[id]);
+            through_pointer.push(self.through_pointer[id]);
         }
         for kept in [&mut self.left_at, &mut self.candidates] {
             let places = std::mem::take(kept).into_iter();
@@ -77,6 +79,7 @@ impl Checked {
         let first = AddressPathId::new(0);
         let now = self.now.iter().map(|&id| ids[id].unwrap_or(first));
         self.now = now.collect::<Vec<_>>().into();
-        (self.paths, self.inferred, self.across_gap) = (kept, inferred, across_gap);
+        (self.paths, self.inferred) = (kept, inferred);
+        (self.across_gap, self.through_pointer) = (across_gap, through_pointer);
     }
 }

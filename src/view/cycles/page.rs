@@ -66,20 +66,25 @@ impl CyclesView<'_> {
     /// The number of cycles, and of functions that recurse.
     fn headline(&self) -> String {
         let (cycles, own) = (self.order.len(), self.recursive.len());
-        let gaps = self
-            .recursive
-            .iter()
-            .filter(|&&id| self.summary.recurses_across_gap(id))
-            .count();
+        let count = |is: &dyn Fn(FunctionId) -> bool| {
+            let these = self.recursive.iter().filter(|&&id| is(id));
+            these.count()
+        };
+        let gaps = count(&|id| self.summary.recurses_across_gap(id));
+        let pointers = count(&|id| self.summary.recurses_through_pointer(id));
         let mut summary = format!(
             "{}, {}",
             counted(cycles, "cycle", "cycles"),
             counted(
-                own - gaps,
+                own - gaps - pointers,
                 "function calls itself",
                 "functions call themselves"
             ),
         );
+        if pointers > 0 {
+            let pointers = counted(pointers, "function", "functions");
+            summary.push_str(&format!(", {pointers} may, through a pointer"));
+        }
         if gaps > 0 {
             let gaps = counted(gaps, "function recurses", "functions recurse");
             summary.push_str(&format!(", {gaps} through missing frames"));
@@ -126,6 +131,11 @@ impl CyclesView<'_> {
             number::percent(total, subject.selection.total(), 2),
             range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
         );
+        let heading = if self.summary.only_through_pointer[cycle] {
+            heading + label::THROUGH_POINTER
+        } else {
+            heading
+        };
         match self.scheduled.get(&cycle) {
             Some(scheduled) => format!("{heading}, {scheduled}"),
             None => heading,
@@ -429,7 +439,7 @@ impl CyclesView<'_> {
                 }),
                 Cell::Count(self.summary.cut_in(id).samples),
                 calls.map_or(Cell::Nothing, Cell::Count),
-                Cell::Text(self.graph.full_name(Entry::Function(id)) + self.gap_mark(id)),
+                Cell::Text(self.graph.full_name(Entry::Function(id)) + self.mark(id)),
             ]);
         }
         if let Some(more) = self.recursive.len().checked_sub(limit).filter(|&n| n > 0) {
@@ -454,9 +464,11 @@ impl CyclesView<'_> {
     }
 
     /// What stands behind the name of a function that recurses.
-    pub fn gap_mark(&self, function: FunctionId) -> &'static str {
+    pub fn mark(&self, function: FunctionId) -> &'static str {
         if self.summary.recurses_across_gap(function) {
             label::ACROSS_GAP
+        } else if self.summary.recurses_through_pointer(function) {
+            label::THROUGH_POINTER
         } else {
             ""
         }

@@ -39,7 +39,7 @@ fn samples_give_weights_and_origins_to_the_arcs_of_the_code() {
         assert!((origin, sites) == ("both", 1) && weight > total / 4 && weight < total);
         assert_eq!(find("middle", "burn").0, "both");
         let (origin, sites, weight) = find("main", "by_pointer");
-        assert!((origin, sites) == ("observed", 0) && weight > total / 4 && weight < total);
+        assert!((origin, sites) == ("pointer", 0) && weight > total / 4 && weight < total);
         assert_eq!(find("main", "never"), ("code", 1, 0));
         let burn = functions.iter().find(|f| f["name"] == "burn").unwrap();
         assert!(number(&burn["total"]) > total * 9 / 10 && burn["self"] != 0);

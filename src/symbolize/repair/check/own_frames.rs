@@ -97,8 +97,13 @@ impl Checks<'_> {
 
     /// What the code says of `inner`, which is in no function, being called by `outer`.
     pub(super) fn without_function(&mut self, outer: FrameId, inner: FrameId) -> Verdict {
+        let unknown = if self.calls_pointer(outer) {
+            Verdict::ThroughPointer
+        } else {
+            Verdict::Unknown
+        };
         if !self.is_led_by_pointer(outer, inner) {
-            return Verdict::Unknown;
+            return unknown;
         }
         let is_elsewhere = match self.site(outer).clone() {
             Site::Call(called, name) => {
@@ -112,13 +117,13 @@ impl Checks<'_> {
                 let image = self.trace.frames[inner].image;
                 !self.code.is_program(image) || self.code.main_around(image).is_some()
             }
-            Site::Unknown => false,
+            Site::Pointer | Site::Unknown => false,
             Site::Interrupted | Site::None => return Verdict::Unknown,
         };
         if is_elsewhere || self.lost_its_caller(outer, inner) {
             Verdict::AMBIGUOUS
         } else {
-            Verdict::Unknown
+            unknown
         }
     }
 }
