@@ -4,6 +4,12 @@ use super::CaveatKind;
 
 /// Weights of occurrences that differ from the count by more than this part are reported.
 const OCCURRENCES: f64 = 0.02;
+/// The same for processor time that is in no sample, where that is at least so many periods.
+const MISSED: f64 = 0.02;
+const MISSED_PERIODS: f64 = 10.0;
+/// The most that a switch between threads takes from the samples, in nanoseconds: the kernel lets no
+/// clock interrupt sooner after it.
+const SWITCH: f64 = 10_000.0;
 /// The same for sampled events: each thread ends with up to one period that is in no sample.
 const DRAWN: f64 = 0.10;
 /// The same where the count is an estimate.
@@ -76,6 +82,10 @@ pub struct Counted {
     pub samples: u64,
     /// The weight of a sample as it was asked for, where that is known.
     pub period: Option<u64>,
+    /// How many threads ended.
+    pub ended: u64,
+    /// How often threads switched to others, where that is known.
+    pub switches: Option<u64>,
 }
 
 impl Counted {
@@ -89,6 +99,8 @@ impl Counted {
     ///     sampled,
     ///     samples: 40,
     ///     period: None,
+    ///     ended: 0,
+    ///     switches: None,
     /// };
     /// let (_, text) = faults(430).caveat("page-faults").unwrap();
     /// assert_eq!(text, "page-faults: 430 in samples, 245 counted (+75.5 %)");
@@ -97,6 +109,9 @@ impl Counted {
     pub fn caveat(&self, event: &str) -> Option<(CaveatKind, String)> {
         let (sampled, counted) = (self.sampled as f64, self.counted as f64);
         let difference = sampled - counted;
+        if self.counting == Counting::Clock && difference < 0.0 {
+            return self.missed(event, -difference);
+        }
         let tolerated = match self.counting {
             Counting::Occurrences => OCCURRENCES,
             _ => {
@@ -120,14 +135,6 @@ impl Counted {
             _ => format!(" ({:+.1} %)", 100.0 * difference / counted),
         };
         Some(match self.counting {
-            Counting::Clock if difference < 0.0 => (
-                CaveatKind::MissedTime,
-                format!(
-                    "{event}: {} of {} used{share}",
-                    milliseconds(self.sampled),
-                    milliseconds(self.counted)
-                ),
-            ),
             // The estimate may be low.
             Counting::UserClock if difference > 0.0 => return None,
             Counting::UserClock => (
@@ -157,6 +164,36 @@ impl Counted {
     }
 }
 
+impl Counted {
+    /// The same of processor time of which so much is in no sample, by its cause.
+    fn missed(&self, event: &str, missed: f64) -> Option<(CaveatKind, String)> {
+        let counted = self.counted as f64;
+        let period = self.period.map(|period| period as f64);
+        let period =
+            period.or((self.samples > 0).then(|| self.sampled as f64 / self.samples as f64))?;
+        if counted < LEAST_EXPECTED * period
+            || missed < MISSED * counted
+            || missed < MISSED_PERIODS * period
+        {
+            return None;
+        }
+        let switches = self.switches.unwrap_or(0);
+        let kind = if self.ended as f64 * period >= missed {
+            CaveatKind::ShortThreads
+        } else if switches as f64 * SWITCH >= missed {
+            CaveatKind::MissedSwitches
+        } else {
+            CaveatKind::MissedTime
+        };
+        let share = 100.0 * missed / counted;
+        let used = milliseconds(self.counted);
+        Some((
+            kind,
+            format!("{event}: {share:.1} % of {used} is in no sample"),
+        ))
+    }
+}
+
 fn milliseconds(nanoseconds: u64) -> String {
     format!("{:.1} ms", nanoseconds as f64 / 1e6)
 }
@@ -172,13 +209,18 @@ mod tests {
             sampled: samples * 1_000_000,
             samples,
             period: Some(1_000_000),
+            ended: 0,
+            switches: None,
         };
         counted.caveat("cpu-clock").map(|(kind, _)| kind)
     }
 
     #[test]
-    fn a_clock_may_differ_by_a_tenth() {
+    fn a_clock_misses_no_more_than_a_few_periods() {
         assert_eq!(clock(100_000_000, 91), None);
+        assert_eq!(clock(100_000_000, 89), Some(CaveatKind::MissedTime));
+        assert_eq!(clock(1_000_000_000, 981), None);
+        assert_eq!(clock(1_000_000_000, 979), Some(CaveatKind::MissedTime));
         assert_eq!(clock(100_000_000, 20), Some(CaveatKind::MissedTime));
         assert_eq!(clock(100_000_000, 120), Some(CaveatKind::Miscounted));
         let user = Counted {
@@ -187,6 +229,8 @@ mod tests {
             sampled: 760_000_000,
             samples: 760,
             period: None,
+            ended: 0,
+            switches: None,
         };
         assert_eq!(user.caveat("cpu-clock:u"), None);
         let few = Counted {
@@ -204,6 +248,26 @@ mod tests {
     }
 
     #[test]
+    fn missed_time_has_a_cause() {
+        let cause = |ended, switches| {
+            let counted = Counted {
+                counting: Counting::Clock,
+                counted: 1_000_000_000,
+                sampled: 900_000_000,
+                samples: 900,
+                period: Some(1_000_000),
+                ended,
+                switches,
+            };
+            counted.caveat("cpu-clock").map(|(kind, _)| kind)
+        };
+        assert_eq!(cause(100, Some(10_000)), Some(CaveatKind::ShortThreads));
+        assert_eq!(cause(99, Some(10_000)), Some(CaveatKind::MissedSwitches));
+        assert_eq!(cause(99, Some(9_999)), Some(CaveatKind::MissedTime));
+        assert_eq!(cause(99, None), Some(CaveatKind::MissedTime));
+    }
+
+    #[test]
     fn counts_of_zero_give_no_caveat() {
         assert_eq!(clock(0, 0), None);
         let nothing = Counted {
@@ -212,6 +276,8 @@ mod tests {
             sampled: 0,
             samples: 0,
             period: None,
+            ended: 0,
+            switches: None,
         };
         assert_eq!(nothing.caveat("page-faults"), None);
     }

@@ -91,6 +91,8 @@ features! {
     PERF_MAPS = 242;
     /// Mapped files that have no build ID, which proftool writes.
     FILES = 243;
+    /// How often threads switched to others, which proftool writes.
+    SWITCHES = 244;
 }
 
 impl std::fmt::Display for Feature {

@@ -127,6 +127,8 @@ impl Sums {
             sampled,
             samples,
             period: counting.period(attr.has_frequency(), attr.period_or_frequency),
+            ended: 0,
+            switches: None,
         }
     }
 }

@@ -166,22 +166,33 @@ pub(super) fn processor_time(usage: Usage) -> Duration {
 
 /// Processor time so far, user and system.
 pub(super) fn processor_times(usage: Usage) -> (Duration, Duration) {
-    let who = match usage {
-        Usage::Own => libc::RUSAGE_SELF,
-        Usage::Children => libc::RUSAGE_CHILDREN,
-    };
-    let mut told = mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel writes one rusage to a live local, which is of integers only and zeroed.
-    let told = unsafe {
-        libc::getrusage(who, told.as_mut_ptr());
-        told.assume_init()
-    };
+    let told = resources(usage);
     let time = |time: libc::timeval| {
         let micros = u64::try_from(time.tv_usec).unwrap_or(0);
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         Duration::from_secs(seconds) + Duration::from_micros(micros)
     };
     (time(told.ru_utime), time(told.ru_stime))
+}
+
+/// How often children of this process that were waited for, and theirs, have switched to other threads.
+pub(super) fn switches_of_children() -> u64 {
+    let told = resources(Usage::Children);
+    let both = [told.ru_nvcsw, told.ru_nivcsw].map(|count| u64::try_from(count).unwrap_or(0));
+    both.iter().sum()
+}
+
+fn resources(usage: Usage) -> libc::rusage {
+    let who = match usage {
+        Usage::Own => libc::RUSAGE_SELF,
+        Usage::Children => libc::RUSAGE_CHILDREN,
+    };
+    let mut told = mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage to a live local, which is of integers only and zeroed.
+    unsafe {
+        libc::getrusage(who, told.as_mut_ptr());
+        told.assume_init()
+    }
 }
 
 /// This thread has its turn soon, while the value lives.

@@ -51,6 +51,7 @@ mod rings;
 mod session;
 mod signals;
 mod status;
+mod switches;
 mod targets;
 mod user_share;
 

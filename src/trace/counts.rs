@@ -8,7 +8,7 @@
 //! says where counting begins: what was sampled before it is not compared, nor what is sampled after
 //! the last one.
 
-use linux_perf_event_reader::AttrFlags;
+use linux_perf_event_reader::{AttrFlags, constants};
 
 use crate::base::{Caveats, Counted, Counting};
 use crate::perfdata::{Attr, Reader, Sample};
@@ -98,6 +98,12 @@ impl Counts {
                     event.attr.flags().contains(AttrFlags::FREQ),
                     event.attr.period_or_frequency,
                 ),
+                ended: reader
+                    .counts()
+                    .get(&constants::PERF_RECORD_EXIT)
+                    .copied()
+                    .unwrap_or(0),
+                switches: reader.features().switches,
             };
             if let Some((kind, detail)) = counted.caveat(&event.name) {
                 caveats.add_detail(kind, 1, detail);

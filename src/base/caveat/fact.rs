@@ -28,6 +28,10 @@ impl CaveatKind {
             Lost => format!("{n} sample{s} or other records lost while recording"),
             Throttled => format!("the kernel throttled the event {n} time{s}"),
             MissedTime => "samples miss processor time that was used".into(),
+            ShortThreads => "samples miss processor time at the ends of threads and processes".into(),
+            MissedSwitches => "samples miss the kernel's switches between threads, and other shares are too \
+                               high by as much"
+                .into(),
             Miscounted => "samples do not add up to the kernel's own count".into(),
             Disordered => format!("{n} record{s} arrived too late to be sorted by time"),
             UnknownEvent => format!("{n} sample{s} of an event that the file does not define"),

@@ -26,9 +26,13 @@ pub enum CaveatKind {
     Lost,
     /// The kernel throttled the event; counts the throttle records.
     Throttled,
-    /// Events whose samples add up to much less processor time than the kernel counted; details:
-    /// each, with both.
+    /// Events whose samples add up to less processor time than the kernel counted; details: each, with
+    /// how much.
     MissedTime,
+    /// The same where threads ended, each with a last period that is in no sample.
+    ShortThreads,
+    /// The same where threads switched often, which a clock cannot interrupt.
+    MissedSwitches,
     /// Other events whose samples do not add up to what the kernel counted; details: each, with both.
     Miscounted,
     /// Records that arrived too late to be sorted by time.
@@ -171,6 +175,8 @@ impl CaveatKind {
             Lost => "lost",
             Throttled => "throttled",
             MissedTime => "missed-time",
+            ShortThreads => "short-threads",
+            MissedSwitches => "missed-switches",
             Miscounted => "miscounted",
             Disordered => "disordered",
             UnknownEvent => "unknown-event",

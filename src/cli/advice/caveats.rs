@@ -37,6 +37,10 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             kernel.perf_cpu_time_max_percent=0"
             .to_owned(),
         Kind::MissedTime => missed_time(situation),
+        Kind::ShortThreads => short_threads(situation),
+        Kind::MissedSwitches => {
+            "a clock cannot interrupt them; a counter of the processor can, where there is one: -e cycles".into()
+        }
         Kind::Miscounted => format!(
             "record every occurrence: {}; if records are lost then, use a larger period (-c 100)",
             sample("-c 1 -e EVENT")
@@ -175,18 +179,25 @@ fn did_not_run(stood: Duration) -> String {
     )
 }
 
-/// What is sampled per thread misses short threads, as the kernel starts a new period with each; what is sampled
-/// per processor does not.
+/// Why processor time is missing that neither threads that end nor switches explain.
 fn missed_time(situation: &Situation) -> String {
-    let whole = match situation {
-        Situation::Record { stood, .. } if !stood.is_zero() => return did_not_run(*stood),
-        Situation::Top => "-a",
-        _ => "-a; then report --comm NAME",
-    };
-    format!(
-        "if no samples were lost, threads shorter than a period are missing: record the whole machine \
-         ({whole}), a --cgroup, or more often (-F 9973)"
-    )
+    match situation {
+        Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),
+        _ => format!(
+            "if the rate is high, sample less often: {}",
+            situation.sample("-F 499")
+        ),
+    }
+}
+
+/// What is sampled per thread misses the ends of threads, as the kernel starts a new period with each; what is
+/// sampled per processor does not.
+fn short_threads(situation: &Situation) -> String {
+    match situation {
+        Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),
+        Situation::Top => "watch the whole machine (-a) or a --cgroup".into(),
+        _ => "record the whole machine (-a; then report --comm NAME) or a --cgroup".into(),
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ const SAMPLES: &[CaveatKind] = &[
     CaveatKind::Lost,
     CaveatKind::Throttled,
     CaveatKind::MissedTime,
+    CaveatKind::ShortThreads,
+    CaveatKind::MissedSwitches,
     CaveatKind::Miscounted,
     CaveatKind::Truncated,
     CaveatKind::Unfinished,

@@ -174,6 +174,8 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     // The whole warning is on the page of the key i.
     let differences = [
         (CaveatKind::MissedTime, "samples miss processor time (i)"),
+        (CaveatKind::ShortThreads, "samples miss ends of threads (i)"),
+        (CaveatKind::MissedSwitches, "samples miss switches (i)"),
         (CaveatKind::Miscounted, "samples differ from the count (i)"),
     ];
     let caveats = &seen.profile.caveats;

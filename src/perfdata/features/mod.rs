@@ -58,6 +58,8 @@ pub struct Features {
     pub perf_maps: Vec<Arc<KeptPerfMap>>,
     /// Mapped files without a build ID, if the recorder looked.
     pub files: Vec<MappedFile>,
+    /// How often the threads that were recorded switched to others, if the recorder looked.
+    pub switches: Option<u64>,
     /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
 }
@@ -173,6 +175,7 @@ impl Features {
                 self.perf_maps = maps.into_iter().map(Arc::new).collect();
             }
             Feature::FILES => self.files = MappedFile::read(c)?,
+            Feature::SWITCHES => self.switches = Some(c.u64("the number of switches")?),
             _ => {}
         }
         Ok(())

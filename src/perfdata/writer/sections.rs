@@ -141,6 +141,12 @@ impl FeatureSections {
         self.0.insert(Feature::FILES, MappedFile::section(files));
     }
 
+    /// SWITCHES: `u64`.
+    pub fn switches(&mut self, switches: u64) {
+        self.0
+            .insert(Feature::SWITCHES, switches.to_ne_bytes().to_vec());
+    }
+
     /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`
     /// number of events. Each of `groups` is the index of its leader and the number.
     pub fn groups(&mut self, groups: &[(usize, usize)]) {

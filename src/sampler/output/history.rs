@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 
 use super::file::Output;
 use super::group_values::GroupValues;
-use super::log::{About, Log};
+use super::log::{About, AtEnd, Log};
 use crate::base::system_reason;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::{FINISHED_ROUND, WriterEvent, time_record};
@@ -179,7 +179,7 @@ impl History {
             groups: &self.groups,
             images: &self.images,
         };
-        log.close(&about, 0, None, &[])
+        log.close(&about, &AtEnd::default())
     }
 
     /// Makes the first count of each event zero: it has begun before what is kept.

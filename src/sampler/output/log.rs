@@ -59,6 +59,16 @@ pub(in crate::sampler) struct Log<W> {
     pub(in crate::sampler) caveats: Caveats,
 }
 
+/// What is known only at the end of a recording.
+#[derive(Debug, Default)]
+pub(in crate::sampler) struct AtEnd<'a> {
+    /// What the kernel counts as lost.
+    lost: u64,
+    calls: Option<&'a CallCounts>,
+    jobs: &'a [Job],
+    switches: Option<u64>,
+}
+
 impl<W: Write + Seek> Log<W> {
     pub(in crate::sampler) fn new(out: W, events: &[WriterEvent]) -> io::Result<Log<W>> {
         Ok(Log {
@@ -128,26 +138,27 @@ impl<W: Write + Seek> Log<W> {
         self.append(existing)
     }
 
-    /// Writes what is known only at the end; `lost` is what the kernel counts as lost.
+    /// Writes what is known only at the end.
     pub(in crate::sampler) fn close(
         &mut self,
         about: &About<'_>,
-        lost: u64,
-        calls: Option<&CallCounts>,
-        jobs: &[Job],
+        ended: &AtEnd<'_>,
     ) -> io::Result<()> {
         // The kernel tells of losses in a record when it has room again; of the last ones never.
         // As perf does, the end tells of all of them.
-        if lost > 0 {
-            self.append(&lost_samples_record(lost))?;
+        if ended.lost > 0 {
+            self.append(&lost_samples_record(ended.lost))?;
         }
         let mut features = fixed_features(about);
         self.describe(&mut features, about.images);
-        if let Some(calls) = calls {
+        if let Some(calls) = ended.calls {
             features.call_counts(calls);
         }
-        if !jobs.is_empty() {
-            features.jobs(jobs);
+        if !ended.jobs.is_empty() {
+            features.jobs(ended.jobs);
+        }
+        if let Some(switches) = ended.switches {
+            features.switches(switches);
         }
         let room = self.room().unwrap_or(u64::MAX);
         let perf_maps = self.tally.perf_maps.kept(room);
@@ -165,7 +176,9 @@ impl<W: Write + Seek> Log<W> {
             let (Some(count), Some((spec, event))) = (count, session.event(index)) else {
                 continue;
             };
-            let counted = self.tally.sums.compared(index, event, spec, count);
+            let mut counted = self.tally.sums.compared(index, event, spec, count);
+            counted.ended = self.tally.exits;
+            counted.switches = open.switches.read();
             if let Some(&id) = event.ids.first() {
                 let lost = session.lost().map(|_| 0);
                 self.append(&count_record(open.ended, id, counted.counted, lost))?;
@@ -297,7 +310,13 @@ impl<W: Write + Seek> Sink for Log<W> {
             self.caveats.add(CaveatKind::UncountedPrograms, others);
         }
         let lost = open.session.lost().unwrap_or(0);
-        self.close(&about, lost, calls.as_ref(), &open.session.jobs())
+        let ended = AtEnd {
+            lost,
+            calls: calls.as_ref(),
+            jobs: &open.session.jobs(),
+            switches: open.switches.read(),
+        };
+        self.close(&about, &ended)
     }
 
     fn wants_end(&self) -> Option<End> {

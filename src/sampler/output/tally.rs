@@ -24,6 +24,8 @@ pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) throttled: u64,
     /// How often a process became another program.
     pub(in crate::sampler) execs: u64,
+    /// How many threads ended, the first ones of processes included.
+    pub(in crate::sampler) exits: u64,
     /// The threads and processes that began since they were taken, while somebody takes them.
     pub(in crate::sampler) began: Option<Vec<Began>>,
     /// What the samples of each event add up to.
@@ -91,6 +93,7 @@ impl Tally {
                     self.execs += 1;
                     self.perf_maps.exec(pid);
                 }
+                Some(Body::Exit(_)) => self.exits += 1,
                 Some(Body::Fork(task)) => {
                     let time = record.time(self.layouts.shared());
                     if let (Some(began), Some(time)) = (&mut self.began, time) {

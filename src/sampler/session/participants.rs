@@ -17,6 +17,7 @@ use crate::sampler::kernel;
 use crate::sampler::kernel_images::KernelImages;
 use crate::sampler::rights::Rights;
 use crate::sampler::signals::Signals;
+use crate::sampler::switches::Switches;
 use crate::sampler::targets::child::{Child, Ending};
 use crate::sampler::targets::command::Command;
 use crate::sampler::targets::existing::Existing;
@@ -37,6 +38,8 @@ pub(in crate::sampler) struct Open {
     pub(in crate::sampler) ended: u64,
     /// Which part of the processor time is in user space.
     pub(in crate::sampler) user_share: UserShare,
+    /// How often those that are recorded switch to other threads.
+    pub(in crate::sampler) switches: Switches,
     /// The counters of calls, if the command counts them.
     pub(in crate::sampler) counting: Option<Counting>,
     /// Whether the recording begins before the command is executed.
@@ -133,6 +136,7 @@ impl<'a> Participants<'a> {
         let held = matches!(target, Target::Held(_));
         let mut session = Session::open(options, &target, notes)?;
         let mut user_share = UserShare::begin(&target);
+        let switches = Switches::begin(&target);
         if held {
             self.start()?;
         }
@@ -186,6 +190,7 @@ impl<'a> Participants<'a> {
             ended: 0,
             begins_with_exec: held,
             user_share,
+            switches,
             ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
         })
     }

@@ -12,7 +12,7 @@ use crate::perfdata::writer::{lost_samples_record, time_record};
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::{self, SoonerTurns};
 use crate::sampler::output::history::History;
-use crate::sampler::output::log::{About, Log};
+use crate::sampler::output::log::{About, AtEnd, Log};
 use crate::sampler::signals::Signals;
 use crate::sampler::targets::child::Ending;
 
@@ -102,7 +102,7 @@ impl Sink for Audience<'_> {
         let about = About::session(&open.session, &open.images);
         let mut head = Log::new(Cursor::new(Vec::new()), open.session.events())?;
         head.end_round()?;
-        head.close(&about, 0, None, &[])?;
+        head.close(&about, &AtEnd::default())?;
         let mappings = open.images.mappings.iter();
         let mut records: Vec<u8> = mappings.flat_map(|m| m.kernel_record()).collect();
         records.extend_from_slice(&open.existing.records);

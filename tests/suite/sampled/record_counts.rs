@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use proftool::perfdata::Reader;
+
 use crate::support::record::{PROFTOOL, Room, is_root, stderr};
 use crate::support::record_counts::POOL;
 use crate::support::record_events::program;
@@ -136,10 +138,10 @@ fn time_of_short_threads_that_has_no_samples_is_reported() {
             &[&clock[..], &["./program", "300", "700"]].concat(),
             &[],
         );
-        let text = caveat(&page, "missed-time").expect("a caveat");
+        let text = caveat(&page, "short-threads").expect("a caveat");
         assert!(said.contains(text), "{said}");
         let counted = text
-            .split(" of ")
+            .split(" % of ")
             .nth(1)
             .and_then(|rest| rest.split(' ').next());
         let counted: f64 = counted.unwrap().parse().unwrap();
@@ -158,8 +160,57 @@ fn time_of_short_threads_that_has_no_samples_is_reported() {
         let (own, _, page) = recorded(&room, &args, &["--comm", "pool-of-all"]);
         let sum = page["total"].as_f64().unwrap() / 1e6;
         assert!((sum - own).abs() <= 0.1 * own + 10.0, "{sum} of {own} ms");
-        let args = [&clock[..], &["./program", "30000", "700"]].concat();
+        let args = [&clock[..], &["./program", "100000", "700"]].concat();
         let (_, said, page) = recorded(&room, &args, &[]);
-        assert_eq!(caveat(&page, "missed-time"), None, "{said}");
+        assert_eq!(caveat(&page, "short-threads"), None, "{said}");
+    });
+}
+
+/// Two processes that hand each other each turn over pipes.
+const TURNS: &str = r"
+    #include <stdio.h>
+    #include <unistd.h>
+    static volatile long turns;
+    __attribute__((noinline)) void work(void) { for (int i = 0; i < 50; i++) turns++; }
+    int main(void) {
+        int to[2], from[2];
+        char turn = 0;
+        if (pipe(to) || pipe(from)) return 1;
+        pid_t child = fork();
+        for (int i = 0; i < 100000; i++) {
+            // Both work at once, so that each sleeps and wakes.
+            if (child && write(to[1], &turn, 1) != 1) return 1;
+            if (!child && read(to[0], &turn, 1) != 1) return 1;
+            work();
+            if (!child && write(from[1], &turn, 1) != 1) return 1;
+            if (child && read(from[0], &turn, 1) != 1) return 1;
+        }
+        if (child) putchar('0');
+        return 0;
+    }";
+
+#[test]
+fn time_of_switches_that_has_no_samples_has_its_cause() {
+    repeated(|| {
+        let room = Room::new();
+        if program(&room, TURNS).is_none() {
+            return;
+        }
+        if !is_root() {
+            return skipped("the clock of user space alone is not known");
+        }
+        let args = ["-g", "fp", "-e", "cpu-clock", "./program"];
+        let (_, said, page) = recorded(&room, &args, &[]);
+        let recording = Reader::open(&room.path("perf.data")).unwrap();
+        // Each of the two waits for the other in each turn, but where that was faster.
+        let switches = recording.features().switches.expect("the kernel counts");
+        assert!((20_000..1_000_000).contains(&switches), "{switches}");
+        for other in ["short-threads", "missed-time"] {
+            assert_eq!(caveat(&page, other), None, "{said}");
+        }
+        let Some(text) = caveat(&page, "missed-switches") else {
+            return skipped("a clock of this machine interrupts switches");
+        };
+        assert!(said.contains(text), "{said}");
     });
 }
