@@ -165,9 +165,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
         depths: Vec::new(),
     };
     Links::new(profile, &weights).walk(&profile.paths, |step| watch.see(step));
-    if watch.total == 0 {
-        watch.take_counted();
-    }
+    watch.take_counted();
     let ranks = inclusive::name_ranks(profile);
     let listed = |sides: &IdVec<FunctionId, Side>| {
         let mut listed: Vec<Neighbour> = sides
@@ -298,7 +296,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// What called a function that no sample has, and what it called, as far as calls were counted.
+    /// What called the function, and what it called, by calls that were counted and that no sample has.
     fn take_counted(&mut self) {
         let counts = self.profile.counts.as_ref();
         for count in counts.map_or(&[][..], |counts| counts.calls()) {
@@ -310,7 +308,9 @@ impl Watch<'_> {
                 (true, false) => &mut self.out_of[count.to],
                 _ => continue,
             };
-            (side.seen, side.recorded, side.recursive) = (true, true, from == count.to);
+            if !side.seen {
+                (side.seen, side.recorded, side.recursive) = (true, true, from == count.to);
+            }
         }
     }
 
@@ -419,5 +419,35 @@ impl Watch<'_> {
             taken: self.taken[function],
             entered: self.entered,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Event, WeightSum};
+    use crate::profile::{Builder, Filter, Function, Module, Thread};
+
+    #[test]
+    fn counted_callers_that_no_sample_has_stand_beside_sampled_ones() {
+        let mut builder = Builder::default();
+        let module = builder.module(Module {
+            name: "app".into(),
+            path: "/app".into(),
+        });
+        let [main, rare, work] =
+            ["main", "rare", "work"].map(|name| builder.function(Function::named(name, module)));
+        let event = builder.event(Event::named("cpu-clock"));
+        let thread = builder.thread(Thread::new(1, 1, "app"));
+        let outside = builder.path(None, main, false);
+        let path = builder.path(Some(outside), work, false);
+        builder.sample(event, thread, path, None, WeightSum::of(20));
+        builder.count(Some(main), work, 10);
+        builder.count(Some(rare), work, 2);
+        let profile = builder.finish();
+        let selection = profile.select(event, &Filter::default());
+        let detail = of(&profile, &selection, work, Rule::Strict);
+        let callers = detail.callers.iter().map(|it| (it.function, it.weight));
+        assert_eq!(callers.collect::<Vec<_>>(), [(main, 20), (rare, 0)]);
     }
 }
