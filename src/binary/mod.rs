@@ -480,7 +480,7 @@ impl Binary {
                 unwind_bounds::read(&self.elf, &mut functions);
             }
             plt::read(&self.elf, &mut functions);
-            functions.settle(&self.elf.code_ranges());
+            functions.settle(&self.elf.code_ranges(), |at, number| self.bytes(at, number));
             functions
         })
     }
