@@ -13,7 +13,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::base::{CodeAddress, IdVec};
-use crate::trace::{AddressPathId, FrameId, ImageId, Trace};
+use crate::trace::{AddressPathId, FrameId, ImageId, ImageKind, Trace};
 
 use super::check::Checks;
 use super::function_exits::FunctionStart;
@@ -36,7 +36,9 @@ impl Beginnings {
         // For each path how many frames it has, if it is one.
         let mut begins: IdVec<AddressPathId, Option<usize>> = IdVec::new();
         for (_, path) in trace.paths.enumerate() {
-            let Some(caller) = path.caller else {
+            // A frame pointer may have led on from where a program starts.
+            let caller = path.caller.filter(|&caller| !is_mark(trace, caller));
+            let Some(caller) = caller else {
                 let is_start =
                     checks.is_outermost(path.frame) || checks.starts_task(path.frame).is_some();
                 begins.push(is_start.then_some(1));
@@ -56,7 +58,7 @@ impl Beginnings {
         let mut frames = Vec::new();
         let mut at = Some(caller);
         let mut image = start.image;
-        while let Some(path) = at {
+        while let Some(path) = at.filter(|&path| !is_mark(trace, path)) {
             let frame = trace.paths[path].frame;
             frames.push(frame);
             image = trace.frames[frame].image;
@@ -89,6 +91,12 @@ impl Beginnings {
             (only, other) => only.or(other)?.as_deref(),
         }
     }
+}
+
+/// Whether the innermost frame of a path is a mark.
+fn is_mark(trace: &Trace, path: AddressPathId) -> bool {
+    let frame = trace.frames[trace.paths[path].frame];
+    trace.images[frame.image].kind == ImageKind::Mark
 }
 
 /// The one of two beginnings that goes further out, if they agree otherwise.

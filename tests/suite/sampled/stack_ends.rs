@@ -216,6 +216,24 @@ fn a_static_program_that_is_loaded_anywhere_starts_main() {
     });
 }
 
+/// All of its stacks were marked: the frame pointer leads on from `__libc_start_main_impl`, as the symbols of
+/// a static program name it.
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn stacks_of_a_static_program_by_frame_pointers_are_whole() {
+    repeated(|| {
+        let flags = ["-static", "-fno-omit-frame-pointer"];
+        let Some(data) = recording_of("static", "fp", "gcc", &flags, PLAIN) else {
+            return;
+        };
+        for stack in with(&data, "work") {
+            let expected = ["__libc_start_call_main", "main", "work"];
+            assert!(stack.ends_with(&expected.map(String::from)), "{stack:?}");
+            assert!(!stack[0].starts_with('['), "{stack:?}");
+        }
+    });
+}
+
 /// musl has no unwind information: its start code and its return from a handler are known by their code.
 const MUSL: &str = "\
 #include <pthread.h>

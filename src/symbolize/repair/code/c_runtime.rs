@@ -43,9 +43,10 @@ impl CodeReader<'_> {
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
     pub(in crate::symbolize::repair) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
-        const TASKS: [&str; 6] = [
+        const TASKS: [&str; 7] = [
             STARTER,
             "__libc_start_main",
+            "__libc_start_main_impl",
             "_start",
             "start_thread",
             "__clone",
