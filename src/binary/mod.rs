@@ -264,9 +264,10 @@ impl Binary {
         self.elf.fixed
     }
 
-    /// Whether it is started as a program, not loaded as a library.
+    /// Whether it is started as a program, not loaded as a library. A program that is linked statically
+    /// and loaded anywhere has no dynamic linker to name.
     pub fn is_program(&self) -> bool {
-        self.elf.fixed || self.elf.has(b".interp")
+        self.elf.fixed || self.elf.has(b".interp") || self.needed().is_program
     }
 
     /// Whether it has been linked: it is a program or library, not an object file or kernel module.
@@ -479,7 +480,7 @@ impl Binary {
                 unwind_bounds::read(&self.elf, &mut functions);
             }
             plt::read(&self.elf, &mut functions);
-            functions.settle(&self.elf.code_ranges());
+            functions.settle(&self.elf.code_ranges(), |at, number| self.bytes(at, number));
             functions
         })
     }

@@ -76,29 +76,34 @@ pub(super) fn addresses(
     chain: Words<'_>,
     mode: CpuMode,
 ) -> impl Iterator<Item = (usize, Space, CodeAddress)> {
+    places(chain.iter(), mode)
+}
+
+fn places(
+    words: impl Iterator<Item = u64>,
+    mode: CpuMode,
+) -> impl Iterator<Item = (usize, Space, CodeAddress)> {
     let mut space = Space::of(mode);
     let mut first_of_context = true;
-    chain
-        .iter()
-        .enumerate()
-        .filter_map(move |(place, address)| {
-            // What is no known marker is what a broken frame pointer chain takes for an address.
-            if let Some(next) = Space::of_marker(address) {
-                space = next;
-                first_of_context = true;
-                return None;
-            }
-            // A frame pointer chain that runs out ends in a zero.
-            if address == 0 {
-                return None;
-            }
-            let address = if std::mem::replace(&mut first_of_context, false) {
-                CodeAddress::Instruction(address)
-            } else {
-                CodeAddress::Return(address)
-            };
-            Some((place, space, address))
-        })
+    // The user's part is the last. What looks like a marker in it is data that a frame pointer led to.
+    let mut is_in_last = false;
+    let words = words.enumerate().map_while(move |(place, address)| {
+        if let Some(next) = Space::of_marker(address).filter(|_| !is_in_last) {
+            space = next;
+            first_of_context = true;
+            is_in_last = next == Space::User;
+            return Some(None);
+        }
+        let is_first = std::mem::replace(&mut first_of_context, false);
+        match address {
+            // The outermost function has no return address, and what is behind it is no frame.
+            0 if space == Space::User && !is_first => None,
+            0 => Some(None),
+            _ if is_first => Some(Some((place, space, CodeAddress::Instruction(address)))),
+            _ => Some(Some((place, space, CodeAddress::Return(address)))),
+        }
+    });
+    words.flatten()
 }
 
 /// A frame that a chain of frame pointers led to.
@@ -132,6 +137,12 @@ pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Ve
     }
 }
 
+/// Whether the chain of a sample has frames in user space.
+pub(super) fn has_user_frames(sample: &Sample<'_>, mode: CpuMode) -> bool {
+    let mut all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode);
+    all.any(|(_, space, _)| space == Space::User)
+}
+
 /// Appends the return addresses of a sample's chain that are in user space, innermost first; none
 /// where it does not begin at this program counter, or where other means than frame pointers led to
 /// them. Returns whether the chain has as many frames as the recorder keeps at most.
@@ -142,22 +153,17 @@ pub(super) fn user_callers(
     program_counter: u64,
     callers: &mut Vec<u64>,
 ) -> bool {
-    let chain = sample.callchain.unwrap_or(Words::EMPTY);
-    let mut addresses = chain.iter();
-    if Space::of(mode) != Space::User || chain.iter().next().and_then(Space::of_marker).is_some() {
-        let is_user = |&address: &u64| Space::of_marker(address) == Some(Space::User);
-        if !{ &mut addresses }.any(|address| is_user(&address)) {
-            return false;
-        }
-    }
-    if sample.branches.is_some() || addresses.next() != Some(program_counter) {
+    if sample.branches.is_some() {
         return false;
     }
-    callers.extend(addresses.take_while(|&it| it != 0 && Space::of_marker(it).is_none()));
-    let frames = chain
-        .iter()
-        .filter(|&it| Space::of_marker(it).is_none() && it != 0);
-    is_full(frames.count(), attr)
+    let chain = sample.callchain.unwrap_or(Words::EMPTY);
+    let of_user = addresses(chain, mode).filter(|&(_, space, _)| space == Space::User);
+    let mut of_user = of_user.map(|(.., address)| address.recorded());
+    if of_user.next() != Some(program_counter) {
+        return false;
+    }
+    callers.extend(of_user);
+    is_full(addresses(chain, mode).count(), attr)
 }
 
 /// Whether a stack of so many frames is as long as the recorder lets it be. Where the limit is not
@@ -215,4 +221,39 @@ pub(super) fn links(
     };
     links.reverse();
     shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses_of(words: &[u64]) -> Vec<(Space, u64)> {
+        let all = places(words.iter().copied(), CpuMode::Kernel);
+        all.map(|(_, space, address)| (space, address.recorded()))
+            .collect()
+    }
+
+    const KERNEL: u64 = constants::PERF_CONTEXT_KERNEL;
+    const USER: u64 = constants::PERF_CONTEXT_USER;
+
+    #[test]
+    fn a_marker_among_the_users_addresses_is_data() {
+        let data = constants::PERF_CONTEXT_HV;
+        let words = [KERNEL, 0xffff_8000, USER, 0x1000, data, 0x2000];
+        let user = [0x1000, data, 0x2000].map(|address| (Space::User, address));
+        let expected = [&[(Space::Kernel, 0xffff_8000)], &user[..]].concat();
+        assert_eq!(addresses_of(&words), expected);
+        let guest = [constants::PERF_CONTEXT_GUEST, 0x1000];
+        assert_eq!(addresses_of(&guest), [(Space::Other, 0x1000)]);
+    }
+
+    #[test]
+    fn behind_a_return_address_of_zero_is_no_frame() {
+        let words = [USER, 0x1000, 0x2000, 0, 0x3000];
+        let expected = [(Space::User, 0x1000), (Space::User, 0x2000)];
+        assert_eq!(addresses_of(&words), expected);
+        // A function at zero was called, which has no code.
+        let words = [USER, 0, 0x2000];
+        assert_eq!(addresses_of(&words), [(Space::User, 0x2000)]);
+    }
 }

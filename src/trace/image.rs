@@ -130,9 +130,10 @@ pub struct FrameAddress {
 
 /// What can be said of the outer end of a stack that begins with a mark, by the address of the mark's
 /// frame: the place here, from 1.
-const FLAWS: [CaveatKind; 7] = [
+const FLAWS: [CaveatKind; 8] = [
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
+    CaveatKind::EmptyCopy,
     CaveatKind::ShortTop,
     CaveatKind::SignalStack,
     CaveatKind::NoUnwindRules,

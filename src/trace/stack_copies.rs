@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use linux_perf_event_reader::AttrFlags;
+use linux_perf_event_reader::{AttrFlags, SampleFormat};
 
 use crate::base::{CodeAddress, IdVec};
-use crate::perfdata::{Attr, Reader, Record, Sample};
+use crate::perfdata::{Attr, CpuMode, Reader, Record, Sample};
 use crate::unwind::{Arch, Joined, Registers};
 
 use super::chain::{self, Link};
@@ -39,6 +39,8 @@ pub(super) struct Waiting {
     pub(super) at: Option<u64>,
     /// How many bytes of the stack were to be copied.
     pub(super) room: u64,
+    /// Whether none of them could be.
+    pub(super) is_empty: bool,
     /// Whether the kernel was replacing the program: the old one's stack was gone already, and only
     /// where it was is known.
     pub(super) is_in_exec: bool,
@@ -91,9 +93,16 @@ pub(super) struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    /// Whether a sample has a copied stack. One of a kernel thread has no registers of a user.
-    pub(super) fn is_in(sample: &Sample<'_>) -> bool {
-        sample.user_registers.is_some() && sample.user_stack.is_some_and(|copy| !copy.is_empty())
+    /// Whether a sample has a copied stack. One of a kernel thread has no registers of a user. A copy is
+    /// empty where the page was not in memory: then frame pointers are better, if the kernel followed them.
+    pub(super) fn is_in(sample: &Sample<'_>, attr: &Attr, mode: CpuMode) -> bool {
+        let is_wanted = attr.sample_format().contains(SampleFormat::STACK_USER);
+        sample.user_registers.is_some()
+            && match sample.user_stack {
+                Some(copy) if !copy.is_empty() => true,
+                None if !is_wanted => false,
+                _ => !chain::has_user_frames(sample, mode),
+            }
     }
 
     /// That of a sample, if it is of a machine whose stacks are unwound.
@@ -109,13 +118,18 @@ impl<'a> Copy<'a> {
             program_counter: registers.program_counter()?,
             start: registers.stack_pointer()?,
             registers,
-            bytes: sample.user_stack?,
+            bytes: sample.user_stack.unwrap_or_default(),
             room: sample.user_stack_room,
         })
     }
 }
 
 impl Copy<'_> {
+    /// Whether nothing could be copied.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// The same as of the call site from which a stub was entered, which has pushed so many bytes.
     pub(super) fn back_at(&mut self, (site, pushed): (u64, u64)) {
         const RSP: u16 = 7;

@@ -245,6 +245,7 @@ impl Stacks {
         let root = match end {
             unwind::End::Chained if sample.is_chain_cut => Some((TRUNCATED, CaveatKind::CutStack)),
             unwind::End::Outermost | unwind::End::Chained => None,
+            _ if sample.is_empty => Some((TRUNCATED, CaveatKind::EmptyCopy)),
             unwind::End::Copied if sample.is_joined => Some((TRUNCATED, CaveatKind::ShortTop)),
             unwind::End::Copied => Some((TRUNCATED, CaveatKind::ShortCopy)),
             unwind::End::SignalStack => Some((TRUNCATED, CaveatKind::SignalStack)),

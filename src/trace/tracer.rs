@@ -236,7 +236,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.dumps.advance(pid, sample.time, &mut self.stacks);
         let weight = weight_of(reader, sample);
         let is_copied = self.copies.is_some()
-            && Copy::is_in(sample)
+            && Copy::is_in(
+                sample,
+                &reader.events()[sample.event].attr,
+                record.cpu_mode(),
+            )
             && Space::of(record.cpu_mode()) != Space::Other;
         if is_copied && let Some(copy) = Copy::of(reader, sample) {
             let weights = match deltas {

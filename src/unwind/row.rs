@@ -179,6 +179,43 @@ impl UnwindRow {
         })
     }
 
+    /// The row of code that returns from a signal handler: what was interrupted goes on with the registers that the kernel has saved above the stack pointer. musl
+    /// has no rules for its own.
+    pub(super) fn of_signal_return(arch: Arch) -> Option<UnwindRow> {
+        // The words of `struct ucontext` up to its registers, and these by their numbers in DWARF.
+        const CONTEXT: i64 = 5;
+        const SAVED: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
+        if arch != Arch::X86_64 {
+            return None;
+        }
+        let saved = |place: i64| {
+            let mut bytes = vec![constants::DW_OP_breg7.0];
+            let offset = 8 * (CONTEXT + place);
+            // A signed number in groups of seven bits; 14 are enough.
+            bytes.extend([(offset & 0x7f) as u8 | 0x80, (offset >> 7) as u8]);
+            bytes
+        };
+        let mut rules = Vec::new();
+        let mut cfa = None;
+        for (&register, place) in SAVED.iter().zip(0..) {
+            let mut at = saved(place);
+            if register == arch.stack_pointer() {
+                at.push(constants::DW_OP_deref.0);
+                cfa = Expression::new(&at, arch).map(Cfa::Expression);
+            } else {
+                rules.push((register, Rule::SavedAt(Expression::new(&at, arch)?)));
+            }
+        }
+        rules.sort_unstable_by_key(|(register, _)| *register);
+        Some(UnwindRow {
+            cfa: cfa?,
+            return_address: arch.program_counter(),
+            is_signal_frame: true,
+            rules: rules.into(),
+            reads_registers: true,
+        })
+    }
+
     /// The row of an address of a Go program, by how far the stack has grown there. Go has no rules of
     /// DWARF for its own code, or such as leave the frame pointer out. A function saves it next to the
     /// return address, at a moment that its table does not tell. `None` in a function that changes

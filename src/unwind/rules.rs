@@ -206,6 +206,18 @@ impl Rules {
             return UnwindRow::of_stub(self.arch);
         }
         self.behind_system_call(address, scratch)
+            .or_else(|| self.of_signal_return(address))
+    }
+
+    /// The row of code that returns from signal handlers, and of the byte before it: that of what a
+    /// handler returns to is looked up there, as if something had called.
+    fn of_signal_return(&self, address: Svma) -> Option<UnwindRow> {
+        /// `mov $15,%rax` in 7 or `mov $15,%eax` in 5 bytes, and `syscall` in 2.
+        const PLACES: [u64; 4] = [0, 5, 7, 9];
+        let before = PLACES.iter().map(|place| address.0.checked_sub(*place));
+        let mut starts = before.chain([address.0.checked_add(1)]).flatten();
+        let returns = starts.any(|start| self.binary.returns_from_signal(Svma(start)));
+        returns.then(|| UnwindRow::of_signal_return(self.arch))?
     }
 
     /// The row behind a system call where rules end that hold up to it. glibc ends those of `clone` and

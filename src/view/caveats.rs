@@ -47,9 +47,10 @@ pub fn notes_in_brief(profile: &Profile) -> Vec<Block> {
 }
 
 /// What counts samples, and changes nothing but these.
-const MINOR: [CaveatKind; 9] = [
+const MINOR: [CaveatKind; 10] = [
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
+    CaveatKind::EmptyCopy,
     CaveatKind::ShortTop,
     CaveatKind::BrokenStack,
     CaveatKind::BrokenCopy,

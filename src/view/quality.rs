@@ -50,6 +50,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     let cut = [
         CaveatKind::CutStack,
         CaveatKind::ShortCopy,
+        CaveatKind::EmptyCopy,
         CaveatKind::ShortTop,
         CaveatKind::OtherStack,
         CaveatKind::SignalStack,

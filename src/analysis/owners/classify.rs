@@ -115,7 +115,7 @@ impl<'a> Rules<'a> {
     fn by_rules(&self, function: &Function) -> Owner {
         let module = &self.profile.modules[function.module];
         if matches!(function.kind, FunctionKind::Mark | FunctionKind::Row) {
-            return owner("", OwnerKind::Mark);
+            return owner(&function.name, OwnerKind::Mark);
         }
         if module.is_kernel() || self.profile.code.is_kernel(function.module) {
             return owner("[kernel]", OwnerKind::Kernel);

@@ -78,6 +78,9 @@ impl CaveatKind {
                 )
             }
             ShortCopy => format!("{n} sample{s} with a stack truncated at the end of its copy"),
+            EmptyCopy => format!(
+                "{n} sample{s} of whose stack nothing could be copied: its page was not in memory"
+            ),
             ShortTop => format!(
                 "{n} sample{s} with a stack truncated in code without frame pointers; the part copied was \
                  too short"

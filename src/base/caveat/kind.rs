@@ -63,6 +63,8 @@ pub enum CaveatKind {
     NotUnwound,
     /// Samples whose stack was unwound to the end of its copy, and goes on; details: bytes copied.
     ShortCopy,
+    /// Samples of whose stack nothing could be copied, as its page was not in memory.
+    EmptyCopy,
     /// Samples by frame pointers whose stack is cut where the frame pointer's function is not within
     /// the bytes from the top of the stack; details: bytes copied.
     ShortTop,
@@ -191,6 +193,7 @@ impl CaveatKind {
             NoStacks => "no-stacks",
             NotUnwound => "not-unwound",
             ShortCopy => "short-copy",
+            EmptyCopy => "empty-copy",
             ShortTop => "short-top",
             NoUnwindRules => "no-unwind-rules",
             OtherStack => "other-stack",

@@ -132,19 +132,49 @@ impl Code<'_> {
     }
 }
 
+/// Code that does nothing but return from a signal, by the system call of that name. Debuggers know it in
+/// the same way.
+const SIGNAL_RETURNS: [&[u8]; 6] = [
+    // x86-64: mov $15,%rax or mov $15,%eax; syscall
+    &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
+    &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
+    // x86: mov $173,%eax; int $0x80, and the older pop %eax; mov $119,%eax; int $0x80
+    &[0xb8, 0xad, 0, 0, 0, 0xcd, 0x80],
+    &[0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80],
+    // AArch64: mov x8,#139; svc #0
+    &[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4],
+    // RISC-V: li a7,139; ecall
+    &[0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0],
+];
+
+/// Whether bytes begin with code that does nothing but return from a signal.
+pub(in crate::binary) fn is_signal_return(bytes: &[u8]) -> bool {
+    SIGNAL_RETURNS.iter().any(|code| bytes.starts_with(code))
+}
+
 impl Binary {
+    /// Whether the code at an address does nothing but return from a signal.
+    pub fn returns_from_signal(&self, at: Svma) -> bool {
+        let bytes: Option<[u8; 9]> = self.bytes_at(at);
+        bytes.is_some_and(|bytes| is_signal_return(&bytes))
+    }
+
     /// The bytes that the file has at an address, of data or of code; `None` where it has fewer.
     pub fn bytes_at<const N: usize>(&self, at: Svma) -> Option<[u8; N]> {
+        self.bytes(at, N as u64)?.first_chunk().copied()
+    }
+
+    /// The same number of bytes, read at once.
+    pub(in crate::binary) fn bytes(&self, at: Svma, number: u64) -> Option<Vec<u8>> {
         let section = self.elf.sections.iter().find(|section| {
             let from = at.0.checked_sub(section.address);
             let is_inside = from.and_then(|from| section.size.checked_sub(from));
             (section.is_code() || section.is_data())
                 && section.kind != elf::SHT_NOBITS.0
-                && is_inside.is_some_and(|rest| rest >= N as u64)
+                && is_inside.is_some_and(|rest| rest >= number)
         })?;
         let offset = section.offset.checked_add(at.0 - section.address)?;
-        let bytes = self.elf.source.read("data", offset, N as u64).ok()?;
-        bytes.first_chunk().copied()
+        self.elf.source.read("data", offset, number).ok()
     }
 
     /// Where the section of this name starts.

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::code::Stretch;
+use super::code::{Stretch, is_signal_return};
 use super::fields::c_string;
 use crate::base::{Svma, utf8};
+
+/// In longer symbols without a size no code is looked for that returns from a signal, in bytes.
+const SEARCHED: u64 = 256;
 
 /// Which table a function was found in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -240,8 +243,13 @@ impl Functions {
         self.name_bytes(symbol).map(utf8)
     }
 
-    /// Sorts, folds aliases and settles sizes. `code` are the ranges of code sections, sorted.
-    pub(in crate::binary) fn settle(&mut self, code: &[(u64, u64)]) {
+    /// Sorts, folds aliases and settles sizes. `code` are the ranges of code sections, sorted; `read`
+    /// reads them.
+    pub(in crate::binary) fn settle(
+        &mut self,
+        code: &[(u64, u64)],
+        read: impl Fn(Svma, u64) -> Option<Vec<u8>>,
+    ) {
         let mut symbols = std::mem::take(&mut self.symbols);
         // Stable: of aliases that are equal in all else, the first in the file stands first.
         symbols.sort_by(|a, b| {
@@ -265,6 +273,7 @@ impl Functions {
         self.folded = folded;
         self.symbols = drop_inner(symbols);
         self.extend_unsized(code);
+        self.end_before_signal_returns(read);
         self.find_rests();
         self.symbols.shrink_to_fit();
     }
@@ -312,6 +321,21 @@ impl Functions {
                 symbol.size = end.saturating_sub(start);
             }
             next = start;
+        }
+    }
+
+    /// Ends symbols without a size before code that returns from signal handlers. musl's is behind
+    /// `setjmp`, and only files with all symbols name it.
+    fn end_before_signal_returns(&mut self, read: impl Fn(Svma, u64) -> Option<Vec<u8>>) {
+        let unsized_ones = self.symbols.iter_mut().filter(|symbol| {
+            let is_short = symbol.size <= SEARCHED;
+            is_short && symbol.source != SymbolSource::Plt && !symbol.has_stated_end()
+        });
+        for symbol in unsized_ones {
+            let bytes = read(symbol.start, symbol.size).unwrap_or_default();
+            let mut behind = 1..bytes.len();
+            let found = behind.find(|&at| bytes.get(at..).is_some_and(is_signal_return));
+            symbol.size = found.map_or(symbol.size, |at| at as u64);
         }
     }
 

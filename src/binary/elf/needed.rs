@@ -34,6 +34,9 @@ const HIDDEN_VERSION: u16 = 0x8000;
 /// The flag of `DT_FLAGS` that means the same as `DT_TEXTREL`.
 const DF_TEXTREL: u64 = 4;
 
+/// The flag of `DT_FLAGS_1` of a program that is loaded anywhere.
+const DF_1_PIE: u64 = 0x0800_0000;
+
 /// What a file tells the dynamic linker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
@@ -50,6 +53,8 @@ pub struct Needed {
     pub list: Option<Svma>,
     /// Whether the dynamic linker changes instructions (`DT_TEXTREL`).
     pub changes_code: bool,
+    /// Whether it is a program that is loaded anywhere, with or without a dynamic linker (`DF_1_PIE`).
+    pub is_program: bool,
 }
 
 /// The functions that a file exports, by linkage name.
@@ -216,6 +221,7 @@ fn read(elf: &Elf) -> Option<Needed> {
                 needed.list = section.address.checked_add(value).map(Svma);
             }
             Ok(elf::DT_TEXTREL) => needed.changes_code = true,
+            Ok(elf::DT_FLAGS_1) => needed.is_program = at & DF_1_PIE != 0,
             Ok(elf::DT_FLAGS) => needed.changes_code |= at & DF_TEXTREL != 0,
             _ => {}
         }

@@ -21,6 +21,7 @@ use super::{fine, told};
 const STACKS: &[CaveatKind] = &[
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
+    CaveatKind::EmptyCopy,
     CaveatKind::ShortTop,
     CaveatKind::OtherStack,
     CaveatKind::SignalStack,

@@ -137,7 +137,9 @@ impl Features {
             Feature::EVENT_DESC => self.events = described_events(c, endian)?,
             Feature::SAMPLE_TIME => {
                 let first = c.u64("the first time")?;
-                self.sample_time = Some((first, c.u64("the last time")?));
+                let last = c.u64("the last time")?;
+                // perf looks at no sample where it does not look for build IDs (`-B`), and writes zeros.
+                self.sample_time = (last > 0).then_some((first, last));
             }
             Feature::CLOCK_DATA => {
                 let _version = c.u32("the clock")?;
@@ -248,4 +250,22 @@ fn described_events(mut c: Cursor<'_>, endian: Endianness) -> Result<Vec<Describ
         });
     }
     Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_last_sample_at_zero_is_not_known() {
+        let times = |first: u64, last: u64| {
+            let bytes = [first, last].map(u64::to_le_bytes).concat();
+            let mut features = Features::default();
+            let read = features.read(Feature::SAMPLE_TIME, &bytes, Endianness::LittleEndian);
+            read.unwrap();
+            features.sample_time
+        };
+        assert_eq!(times(0, 0), None);
+        assert_eq!(times(0, 5), Some((0, 5)));
+    }
 }

@@ -127,7 +127,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 _ => None,
             };
             let entered = missing.map_or(trace.frames[path.frame].image, |it| it.function.image);
-            if let Some(frames) = beginnings.outside(begins, entered) {
+            if let Some(frames) = beginnings.outside(trace, begins, entered) {
                 caller = making.put_outside(frames, caller);
                 is_any_changed = true;
                 start = None;

@@ -38,6 +38,7 @@ impl Tracer<'_, '_, '_> {
             switch,
             at,
             room: sample.user_stack_room,
+            is_empty: copy.is_empty(),
             is_in_exec: process.is_in_exec(),
             is_joined: false,
             is_chain_cut: false,

@@ -541,3 +541,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_mark_that_is_charged_is_named() {
+    let path = file(
+        "marks",
+        "std::rt::lang_start;[truncated] 3\nmain;app::run 1\n",
+    );
+    let shares = output(&["flat", "--by", "crate", "--format", "csv", &path]);
+    assert!(shares.contains(",[truncated],mark"), "{shares}");
+}

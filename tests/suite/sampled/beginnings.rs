@@ -1,5 +1,6 @@
 //! How programs and threads begin, where some stacks show it and those by frame pointers do not.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::support::compile_text;
@@ -139,5 +140,50 @@ fn behind_code_without_rules_no_caller_is_skipped_where_there_are_rules() {
         let arc = arc.unwrap_or_else(|| panic!("{graph}"));
         assert!(arc["samples"].as_u64().unwrap() > 100, "{arc}");
         assert_eq!(arc["across_gaps"], 0, "{arc}");
+    });
+}
+
+/// Reads the clock, which is code of the kernel in user space, and is interrupted there by signals.
+const CLOCK: &str = "\
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+static volatile unsigned long sink;
+#define ALONE __attribute__((noipa)) static
+ALONE void burn(unsigned long n) { for (unsigned long i = 0; i < n; i++) sink += i; }
+static void handle(int number) { burn(1000000); sink++; }
+ALONE void work(void) {
+    struct timespec time;
+    for (int i = 0; i < 1000; i++) { clock_gettime(CLOCK_MONOTONIC, &time); sink += time.tv_nsec; }
+    burn(100000);
+}
+int main(void) {
+    struct itimerval interval = {{0, 3000}, {0, 3000}};
+    signal(SIGPROF, handle);
+    setitimer(ITIMER_PROF, &interval, 0);
+    while (clock() < CLOCKS_PER_SEC / 2) work();
+    return 0;
+}
+";
+
+/// Some stacks end in the copy, and show one function more than those that go on by frame pointers.
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn all_stacks_of_a_program_begin_alike() {
+    repeated(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let path = |name: &str| folder.join(format!("alike-{name}-{}", std::process::id()));
+        let [program, data] = ["program", "data"].map(path);
+        let flags = ["-O1", "-fno-omit-frame-pointer"];
+        if compile_text("gcc", &flags, CLOCK, &program).is_none() {
+            return;
+        }
+        let Some(data) = recorded("fp", &program, data) else {
+            return;
+        };
+        let folded = proftool(&["export", "--to", "folded"], &data).replace('~', "");
+        let outer = folded.lines().filter_map(|line| line.split_once(";main;"));
+        let begins: BTreeSet<&str> = outer.map(|(outer, _)| outer).collect();
+        assert_eq!(begins.len(), 1, "{folded}");
     });
 }

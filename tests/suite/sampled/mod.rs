@@ -23,5 +23,6 @@ mod record_rights;
 mod record_stacks;
 mod record_whole_stacks;
 mod repair;
+mod stack_ends;
 mod truth;
 mod unwind;

@@ -52,15 +52,16 @@ int main(void) {
 /// A coroutine on a stack of its own and the function that runs it compute in turn.
 const COROUTINE: &str = "\
 #include <stdlib.h>
+#include <time.h>
 #include <ucontext.h>
 static ucontext_t outside, inside;
 volatile long sink;
-__attribute__((noinline)) void burn(void) { for (int i = 0; i < 20000000; i++) sink += i; }
+__attribute__((noinline)) void burn(void) { for (int i = 0; i < 2000000; i++) sink += i; }
 __attribute__((noinline)) void coroutine(void) {
     for (;;) { burn(); sink++; swapcontext(&inside, &outside); }
 }
 __attribute__((noinline)) void run(void) {
-    for (int i = 0; i < 6; i++) { swapcontext(&outside, &inside); burn(); sink++; }
+    while (clock() < CLOCKS_PER_SEC / 2) { swapcontext(&outside, &inside); burn(); sink++; }
 }
 int main(void) {
     getcontext(&inside);

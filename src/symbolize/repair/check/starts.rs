@@ -53,13 +53,22 @@ impl Checks<'_> {
         if !self.is_user_code(frame) {
             return false;
         }
-        if self.is_set_up(frame) {
+        if self.is_set_up(frame) || self.ends_a_task(frame) {
             return true;
         }
         let Some((place, at)) = self.place(frame) else {
             return false;
         };
         self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
+    }
+
+    /// Whether what a frame has called through a pointer was `main` or the first function of a thread: the
+    /// C library ends the program or the thread with what that returns.
+    fn ends_a_task(&mut self, frame: FrameId) -> bool {
+        let FrameAddress { image, address, .. } = self.trace.frames[frame];
+        let before = self.name_sources[image].svma(address.lookup());
+        matches!(address, CodeAddress::Return(_))
+            && before.is_some_and(|before| self.code.ends_a_task(image, before.0.wrapping_add(1)))
     }
 
     /// The function of a frame, if a program or a thread starts with it, as far as frame pointers can show.
@@ -75,8 +84,7 @@ impl Checks<'_> {
     }
 
     /// Whether the caller of the function of an outermost frame is missing: a chain of frame pointers
-    /// has ended in a function without a frame of its own that has a caller, or one that is only called
-    /// directly.
+    /// has ended there, and nothing proves that a program or a thread starts with that function.
     pub(in crate::symbolize::repair) fn lacks_callers(&mut self, frame: FrameId) -> bool {
         let caller_by = self.trace.frames[frame].caller_by;
         // No program and no thread starts in code that a process has made.
@@ -89,20 +97,24 @@ impl Checks<'_> {
         {
             return false;
         }
+        // Outside of a signal handler is what it interrupted.
+        if self.is_interrupted(frame) {
+            return true;
+        }
         let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
         let Some((place, _)) = self.place(frame) else {
-            return !has_called;
+            let caller = self.caller_of_main(frame);
+            return caller.is_none_or(|caller| !self.callers_of_main.contains(&caller));
         };
-        // Only start-up code calls main. Where that has no names, it is known by this call; other
-        // recorders may leave it out.
+        // Only start-up code calls main; other recorders may leave it out.
         if self.code.is_main(place) || self.callers_of_main.contains(&place) {
             return false;
         }
         match self.own_frame(frame) {
+            // There is no return address in it.
+            Some(true) => !self.may_begin_a_stack(frame),
             // The chain goes on from a frame to what is behind its return address.
-            Some(false) => !has_called || !self.code.may_start_tasks(place),
-            None if !has_called => true,
-            _ => !self.may_begin_a_stack(frame),
+            Some(false) | None => !has_called || !self.code.may_start_tasks(place),
         }
     }
 
@@ -115,9 +127,19 @@ impl Checks<'_> {
             };
             let inner = self.place(path.frame).map(|(place, _)| place);
             let main = inner.filter(|place| self.code.main_around(place.image) == Some(*place));
-            let caller = main.and_then(|_| self.place(outer.frame));
-            self.callers_of_main.extend(caller.map(|(place, _)| place));
+            let caller = main.and_then(|_| self.caller_of_main(outer.frame));
+            self.callers_of_main.extend(caller);
         }
+    }
+
+    /// The function of a frame that may have called `main`; the place itself, if it is in none that is known.
+    fn caller_of_main(&mut self, frame: FrameId) -> Option<FunctionStart> {
+        if let Some((place, _)) = self.place(frame) {
+            return Some(place);
+        }
+        let FrameAddress { image, address, .. } = self.trace.frames[frame];
+        let start = self.name_sources[image].svma(address.lookup())?.0;
+        Some(FunctionStart { image, start })
     }
 
     /// Whether something has the address of the function of a frame, so that a stack may have been set

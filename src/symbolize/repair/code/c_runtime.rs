@@ -3,8 +3,9 @@
 
 use super::CodeReader;
 use crate::base::Svma;
+use crate::binary::Machine;
 use crate::scan;
-use crate::symbolize::repair::function_exits::FunctionStart;
+use crate::symbolize::repair::function_exits::{FunctionStart, To};
 use crate::trace::ImageId;
 
 /// What in the C library calls `main`, and nothing else but what ends a program.
@@ -42,9 +43,10 @@ impl CodeReader<'_> {
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
     pub(in crate::symbolize::repair) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
-        const TASKS: [&str; 6] = [
+        const TASKS: [&str; 7] = [
             STARTER,
             "__libc_start_main",
+            "__libc_start_main_impl",
             "_start",
             "start_thread",
             "__clone",
@@ -58,6 +60,41 @@ impl CodeReader<'_> {
             name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place);
         self.starts.insert(place, starts);
         starts
+    }
+
+    /// Whether a call through a pointer returns to this stated address, and what it returns is the status
+    /// with which the program or the thread ends, as of start-up code of a C library: `exit(main(…))`.
+    /// Known on x86-64 only. musl has neither unwind information nor, as a rule, names for this code.
+    pub(in crate::symbolize::repair) fn ends_a_task(&mut self, image: ImageId, at: u64) -> bool {
+        const CALL: u64 = 5;
+        const ENDS: [&str; 4] = ["exit", "_exit", "pthread_exit", "__pthread_exit"];
+        let binary = self.binary(image);
+        let binary = binary.filter(|binary| binary.machine() == Some(Machine::X86_64));
+        let Some(bytes) = binary.and_then(|binary| binary.bytes_at(Svma(at.checked_sub(2)?)))
+        else {
+            return false;
+        };
+        let [first, second, after @ ..]: [u8; 6] = bytes;
+        // mov %eax,%edi; mov %rax,%rdi; movslq %eax,%rdi; each before a call.
+        let moved: u64 = match after {
+            [0x89, 0xc7, 0xe8, _] => 2,
+            [0x48, 0x89, 0xc7, 0xe8] | [0x48, 0x63, 0xf8, 0xe8] => 3,
+            _ => return false,
+        };
+        // call *%rax; others go through memory.
+        let is_by_register = first == 0xff && second & 0xf8 == 0xd0;
+        let is_by_pointer = is_by_register
+            || matches!(
+                self.likely_call_before(image, at),
+                Some((To::Unknown, None))
+            );
+        let behind = at.wrapping_add(moved).wrapping_add(CALL);
+        let Some((To::Function(end), None)) = self.likely_call_before(image, behind) else {
+            return false;
+        };
+        is_by_pointer
+            && end.image == image
+            && (self.name(end)).is_some_and(|name| ENDS.contains(&name.as_str()))
     }
 
     /// Whether a thread may start with this function, by its code, where the C library has no names: it is
@@ -91,28 +128,13 @@ impl CodeReader<'_> {
         bounds.is_some_and(|(binary, (from, to))| scan::never_returns(binary, Svma(from), Svma(to)))
     }
 
-    /// Whether the code at this stated address does nothing but return from a signal, by the system
-    /// call of that name. Debuggers know it in the same way.
+    /// Whether the code at this stated address does nothing but return from a signal.
     pub(in crate::symbolize::repair) fn returns_from_signal(
         &self,
         image: ImageId,
         at: u64,
     ) -> bool {
-        const CODE: [&[u8]; 6] = [
-            // x86-64: mov $15,%rax or mov $15,%eax; syscall
-            &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
-            &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
-            // x86: mov $173,%eax; int $0x80, and the older pop %eax; mov $119,%eax; int $0x80
-            &[0xb8, 0xad, 0, 0, 0, 0xcd, 0x80],
-            &[0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80],
-            // AArch64: mov x8,#139; svc #0
-            &[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4],
-            // RISC-V: li a7,139; ecall
-            &[0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0],
-        ];
-        let bytes = self
-            .binary(image)
-            .and_then(|binary| binary.bytes_at(Svma(at)));
-        bytes.is_some_and(|bytes: [u8; 9]| CODE.iter().any(|code| bytes.starts_with(code)))
+        let binary = self.binary(image);
+        binary.is_some_and(|binary| binary.returns_from_signal(Svma(at)))
     }
 }
