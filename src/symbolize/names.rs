@@ -1,5 +1,6 @@
 //! Where functions start, by their linkage names.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
@@ -48,6 +49,16 @@ impl<'a> Names<'a> {
         let mut starts = self.starts(image, name);
         let only = starts.next()?;
         starts.next().is_none().then_some(only)
+    }
+
+    /// The linkage name of the function that starts there.
+    pub(super) fn at(&self, image: ImageId, start: u64) -> Option<Cow<'a, str>> {
+        let NameSource::Binary(binary, _) = &self.name_sources[image] else {
+            return None;
+        };
+        let function = binary.function_at(Svma(start))?;
+        let starts_there = function.start.0 == start;
+        starts_there.then(|| binary.function_name(function))?
     }
 
     /// The starts of all functions of this name in an image. The marks that linkers add to names

@@ -20,7 +20,7 @@ use crate::support::written::{CPU_CLOCK, Recording, Taken};
 use crate::support::{directory, ran, skipped};
 
 /// Builds these sources in a directory of their own; says why if that is not possible.
-fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<PathBuf> {
+pub(super) fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<PathBuf> {
     let directory = directory(&format!("identity-{name}"));
     let (program, flags) = compiler.split_first().unwrap();
     let mut command = Command::new(program);
@@ -35,7 +35,7 @@ fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<Path
     ran(&mut command).map(|_| directory.join("it"))
 }
 
-fn named<'p>(profile: &'p Profile, name: &str) -> Vec<&'p Function> {
+pub(super) fn named<'p>(profile: &'p Profile, name: &str) -> Vec<&'p Function> {
     let functions = profile.functions.iter();
     functions.filter(|function| function.name == name).collect()
 }
@@ -54,7 +54,7 @@ fn declared(functions: &[&Function]) -> Vec<String> {
     places
 }
 
-const INLINE: &str = "#define IN __attribute__((always_inline)) static inline\n\
+pub(super) const INLINE: &str = "#define IN __attribute__((always_inline)) static inline\n\
     #define OUT __attribute__((noinline, noclone))\nvoid leaf(int);\n";
 
 #[test]

@@ -28,6 +28,7 @@ mod html_browser;
 mod html_part;
 mod html_time;
 mod identity;
+mod identity_instances;
 mod interrupts;
 mod jitdump;
 mod json_text;
