@@ -48,7 +48,7 @@ pub use self::disassembly::{Disassembled, Disassembler, Syntax};
 pub use self::file_tables::FileTables;
 pub use self::frame_setup::{has_no_frame, never_returns};
 pub use self::reached::Reached;
-pub use self::return_sites::may_return_to;
+pub use self::return_sites::{may_return_to, system_call_before};
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
 
 use self::imports::Imports;
