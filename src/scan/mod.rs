@@ -37,6 +37,7 @@ mod riscv;
 mod single_function;
 mod split_functions;
 mod switch_tables;
+mod thunks;
 mod workers;
 mod x86;
 
@@ -50,10 +51,12 @@ pub use self::frame_setup::{has_no_frame, never_returns};
 pub use self::reached::Reached;
 pub use self::return_sites::{may_return_to, system_call_before};
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
+pub use self::thunks::is_thunk;
 
 use self::imports::Imports;
 use self::resolve::{Import, Kind, Resolver, Target};
 use self::split_functions::Parts;
+use self::thunks::Thunk;
 use self::workers::{ChunkCalls, Scan};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol};
@@ -266,6 +269,7 @@ impl Calls {
             .reserve_exact(chunks.iter().map(|chunk| chunk.sites.len()).sum());
         let sites = chunks.iter().flat_map(|chunk| &chunk.sites);
         let parts = Parts::find(binary, &self.functions, sites);
+        let mut thunks = IdVec::filled(None, self.functions.len());
         for chunk in chunks {
             self.undecoded += chunk.undecoded;
             self.decoded += chunk.decoded;
@@ -284,6 +288,23 @@ impl Calls {
                 }
             }
             for site in chunk.sites {
+                let thunk = match site.target {
+                    Target::Function(id) => {
+                        let known = &mut thunks[id];
+                        let find = || Thunk::of(binary, &self.functions[id].symbol);
+                        *known.get_or_insert_with(find)
+                    }
+                    Target::Import(import) => imports.thunk(import),
+                };
+                if let Some(thunk) = thunk.filter(|_| site.kind != Kind::Pointer) {
+                    let whole = &mut self.functions[parts.whole(site.caller)];
+                    match thunk {
+                        Thunk::Branch if site.is_jump => whole.indirect_jumps += 1,
+                        Thunk::Branch => whole.indirect_calls += 1,
+                        Thunk::Return => {}
+                    }
+                    continue;
+                }
                 if parts.is_inner(&self.functions, &site) {
                     continue;
                 }

@@ -149,6 +149,7 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
                     at: step.at,
                     length: step.length,
                     kind,
+                    is_jump: matches!(step.flow, Flow::Jump(_) | Flow::JumpSlot(_)),
                     caller: lot.caller,
                     target,
                 }),

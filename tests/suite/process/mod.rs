@@ -63,6 +63,7 @@ mod scan;
 mod scan_decoding;
 mod scan_inside;
 mod scan_single;
+mod scan_thunks;
 mod source_rules;
 mod static_golden;
 mod tree_page;
