@@ -63,13 +63,22 @@ pub enum CodeAddress {
     Instruction(u64),
     /// The address to which a call returns.
     Return(u64),
+    /// The instruction pointer of user code while the kernel works for it, where user code goes on: if
+    /// a system call has entered the kernel, the instruction after that.
+    InKernel {
+        /// The address.
+        address: u64,
+        /// The low half of the address in the kernel's outermost frame, which shows how the kernel was
+        /// entered; 0 where it was not recorded.
+        entry: u32,
+    },
 }
 
 impl CodeAddress {
     /// The address inside the instruction that was executing.
     pub fn lookup(self) -> u64 {
         match self {
-            CodeAddress::Instruction(address) => address,
+            CodeAddress::Instruction(address) | CodeAddress::InKernel { address, .. } => address,
             CodeAddress::Return(address) => address.saturating_sub(1),
         }
     }
@@ -77,7 +86,9 @@ impl CodeAddress {
     /// The address as it was recorded.
     pub fn recorded(self) -> u64 {
         match self {
-            CodeAddress::Instruction(address) | CodeAddress::Return(address) => address,
+            CodeAddress::Instruction(address)
+            | CodeAddress::Return(address)
+            | CodeAddress::InKernel { address, .. } => address,
         }
     }
 }

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::resolve::{Import, Resolver};
+use super::thunks::Thunk;
 use super::{Callee, CodeFunctionId, ImportId};
 use crate::base::IdVec;
 
@@ -12,6 +13,7 @@ pub(super) struct Imports<'a> {
     /// Names that the file imports although it defines them: others might define them too.
     own: FxHashMap<String, CodeFunctionId>,
     known: FxHashMap<Import, Callee>,
+    thunks: FxHashMap<Import, Option<Thunk>>,
     ids: FxHashMap<String, ImportId>,
     pub(super) names: IdVec<ImportId, String>,
 }
@@ -22,6 +24,7 @@ impl<'a> Imports<'a> {
             resolver,
             own: resolver.own_symbols(),
             known: FxHashMap::default(),
+            thunks: FxHashMap::default(),
             ids: FxHashMap::default(),
             names: IdVec::new(),
         }
@@ -40,6 +43,12 @@ impl<'a> Imports<'a> {
         });
         self.known.insert(import, callee);
         callee
+    }
+
+    /// What it stands for, if it is no function that is called.
+    pub(super) fn thunk(&mut self, import: Import) -> Option<Thunk> {
+        let find = || Thunk::of_name(&self.resolver.import_name(import));
+        *self.thunks.entry(import).or_insert_with(find)
     }
 
     /// The same, if it was seen under any form of its name.

@@ -37,6 +37,7 @@ mod riscv;
 mod single_function;
 mod split_functions;
 mod switch_tables;
+mod thunks;
 mod workers;
 mod x86;
 
@@ -48,12 +49,14 @@ pub use self::disassembly::{Disassembled, Disassembler, Syntax};
 pub use self::file_tables::FileTables;
 pub use self::frame_setup::{has_no_frame, never_returns};
 pub use self::reached::Reached;
-pub use self::return_sites::may_return_to;
+pub use self::return_sites::{may_return_to, system_call_before};
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
+pub use self::thunks::is_thunk;
 
 use self::imports::Imports;
 use self::resolve::{Import, Kind, Resolver, Target};
 use self::split_functions::Parts;
+use self::thunks::Thunk;
 use self::workers::{ChunkCalls, Scan};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol};
@@ -157,6 +160,9 @@ pub struct Calls {
     pub choosers: Vec<Svma>,
     /// Direct jumps from one function into the middle of another, in order of address.
     pub inside_jumps: Vec<InsideJump>,
+    /// Direct jumps of functions to their own starts, in order of address: calls of themselves by
+    /// which they make way, or loops around all that they do.
+    pub self_jumps: Vec<(CodeFunctionId, Svma)>,
     /// Direct calls into the middle of another function. They are among the sites, as calls of it.
     pub inside_calls: u64,
     /// Other direct calls to addresses at which no function starts.
@@ -266,6 +272,7 @@ impl Calls {
             .reserve_exact(chunks.iter().map(|chunk| chunk.sites.len()).sum());
         let sites = chunks.iter().flat_map(|chunk| &chunk.sites);
         let parts = Parts::find(binary, &self.functions, sites);
+        let mut thunks = IdVec::filled(None, self.functions.len());
         for chunk in chunks {
             self.undecoded += chunk.undecoded;
             self.decoded += chunk.decoded;
@@ -276,6 +283,9 @@ impl Calls {
                 whole.indirect_jumps += undecided.jumps;
                 whole.switch_jumps += undecided.switches;
             }
+            let jumps = chunk.self_jumps.into_iter();
+            let of_whole = jumps.filter(|&(id, _)| parts.whole(id) == id);
+            self.self_jumps.extend(of_whole);
             for (caller, at, to) in chunk.inside_jumps {
                 let caller = parts.whole(caller);
                 let callee = id_at(to).map(|callee| parts.whole(callee));
@@ -284,7 +294,28 @@ impl Calls {
                 }
             }
             for site in chunk.sites {
+                let thunk = match site.target {
+                    Target::Function(id) => {
+                        let known = &mut thunks[id];
+                        let find = || Thunk::of(binary, &self.functions[id].symbol);
+                        *known.get_or_insert_with(find)
+                    }
+                    Target::Import(import) => imports.thunk(import),
+                };
+                if let Some(thunk) = thunk.filter(|_| site.kind != Kind::Pointer) {
+                    let whole = &mut self.functions[parts.whole(site.caller)];
+                    match thunk {
+                        Thunk::Branch if site.is_jump => whole.indirect_jumps += 1,
+                        Thunk::Branch => whole.indirect_calls += 1,
+                        Thunk::Return => {}
+                    }
+                    continue;
+                }
                 if parts.is_inner(&self.functions, &site) {
+                    let whole = parts.whole(site.caller);
+                    if site.is_jump && site.target == Target::Function(whole) {
+                        self.self_jumps.push((whole, Svma(site.at)));
+                    }
                     continue;
                 }
                 if let (Kind::Inside, Target::Function(callee)) = (site.kind, site.target) {
@@ -313,6 +344,7 @@ impl Calls {
                 });
             }
         }
+        self.self_jumps.sort_unstable_by_key(|&(_, at)| at);
         let mut to_imports = IdVec::filled(0, imports.names.len());
         for (&import, count) in pointed {
             match imports.met(import) {

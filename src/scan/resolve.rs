@@ -49,6 +49,8 @@ pub(super) struct Site {
     pub(super) at: u64,
     pub(super) length: u8,
     pub(super) kind: Kind,
+    /// Whether it is a jump, also to what an import is.
+    pub(super) is_jump: bool,
     pub(super) caller: CodeFunctionId,
     pub(super) target: Target,
 }

@@ -20,6 +20,27 @@ pub fn may_return_to(binary: &Binary, at: Svma) -> Option<bool> {
     Some(ends_with_call(machine, &bytes))
 }
 
+/// The length of the system call that ends at this address, if the code before it is one.
+pub fn system_call_before(binary: &Binary, at: Svma) -> Option<u64> {
+    let machine = binary.machine()?;
+    let start = at.0.checked_sub(4)?;
+    system_call_length(machine, binary.bytes_at(Svma(start))?)
+}
+
+fn system_call_length(machine: Machine, before: [u8; 4]) -> Option<u64> {
+    match (machine, before) {
+        // syscall, sysenter, int $0x80
+        (Machine::X86_64 | Machine::X86, [_, _, 0x0f, 0x05 | 0x34] | [_, _, 0xcd, 0x80]) => Some(2),
+        // svc with any number
+        (Machine::Aarch64, word) if u32::from_le_bytes(word) & 0xffe0_001f == 0xd400_0001 => {
+            Some(4)
+        }
+        // ecall
+        (Machine::Riscv32 | Machine::Riscv64, [0x73, 0, 0, 0]) => Some(4),
+        _ => None,
+    }
+}
+
 /// Whether these bytes may end with an instruction that calls.
 fn ends_with_call(machine: Machine, bytes: &[u8]) -> bool {
     let lengths: &[usize] = match machine {
@@ -50,6 +71,26 @@ fn ends_with_call(machine: Machine, bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_call_is_known_by_the_bytes_before_its_end() {
+        let cases = [
+            (Machine::X86_64, [0x89, 0xc8, 0x0f, 0x05], Some(2)),
+            (Machine::X86, [0x89, 0xc8, 0xcd, 0x80], Some(2)),
+            (Machine::X86, [0x89, 0xc8, 0x0f, 0x34], Some(2)),
+            (Machine::X86_64, [0x0f, 0x05, 0x89, 0xc8], None),
+            (Machine::Aarch64, 0xd400_0001_u32.to_le_bytes(), Some(4)),
+            (Machine::Aarch64, 0xd400_0021_u32.to_le_bytes(), Some(4)),
+            // brk
+            (Machine::Aarch64, 0xd420_0000_u32.to_le_bytes(), None),
+            (Machine::Riscv64, 0x0000_0073_u32.to_le_bytes(), Some(4)),
+            // ebreak
+            (Machine::Riscv64, 0x0010_0073_u32.to_le_bytes(), None),
+        ];
+        for (machine, bytes, length) in cases {
+            assert_eq!(system_call_length(machine, bytes), length, "{bytes:x?}");
+        }
+    }
 
     #[test]
     fn every_form_of_call_is_seen_at_the_end_of_code() {

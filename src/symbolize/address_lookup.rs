@@ -224,7 +224,7 @@ impl Answers {
 }
 
 /// The range that holds an address: start, size and name.
-fn in_ranges(ranges: &[(u64, u64, String)], address: u64) -> Option<(u64, u64, &str)> {
+pub(super) fn in_ranges(ranges: &[(u64, u64, String)], address: u64) -> Option<(u64, u64, &str)> {
     let after = ranges.partition_point(|&(start, ..)| start <= address);
     let (start, size, name) = ranges.get(after.checked_sub(1)?)?;
     (address - start < *size).then_some((*start, *size, name))

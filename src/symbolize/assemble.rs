@@ -18,7 +18,7 @@ use super::places::{self, FrameLines};
 use super::repair::{Checked, Followed};
 use super::resolution::{Resolution, resolve};
 use super::{Options, SourceLines, StaticCalls};
-use super::{code, counted, folded, interrupts, nameless, ranges};
+use super::{code, counted, folded, kernel_entries, nameless, ranges};
 
 /// Builds all of the profile that the trace is needed for.
 pub(super) fn profile<'h>(
@@ -84,7 +84,7 @@ pub(super) fn profile<'h>(
         &mut builder,
     );
     identities.complete(&mut builder);
-    interrupts::note(&mut builder);
+    kernel_entries::note(&mut builder);
     if options.repairs && trace.caveats.count(CaveatKind::NoStacks) == 0 {
         builder.quality(checked.quality);
         // Short stacks that begin where the program does are whole.

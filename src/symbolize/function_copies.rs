@@ -5,26 +5,32 @@
 //!   inlined copy in b.c ─┼─▶ definition ─▶ key ─▶ class ─▶ start of the out-of-line copy, if any
 //!   code of f ───────────┘                  │
 //!                                           ├─ External  linkage name: one in the file
-//!                                           ├─ Declared  qualified name, file and line
+//!                                           ├─ Declared  name, file and line, and the unit if
+//!                                           │            the file is the unit's main source
 //!                                           └─ Entry     nothing is known but the entry itself
 //! ```
 //!
-//! Names alone never make two definitions one. A header's `static inline` function that is compiled
+//! Names alone never make two definitions one. Different linkage names are different functions, so a
+//! symbol stands for a linkage name that debug information leaves out. A header's `static inline` function that is compiled
 //! twice is one function, as name and declaration are equal. Where debug information does not say
 //! where functions are declared (line tables only), two definitions of different units are one if
-//! they have the same name and their code comes from overlapping lines of one file.
+//! they have the same name and their code comes from overlapping lines of one file. All instances
+//! of a template have its name and its lines, so in C++ each such entry is a function of its own.
 //!
 //! A clone that compilers make for some callers (`f.constprop.0`, `f.isra.0`) has a definition too,
 //! that of `f`: it is `f`. A part of a function that was moved elsewhere is not a copy.
 
+mod key;
+
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::base::Svma;
 use crate::binary::{Declared, DefinitionId, Described, Lines};
 use crate::trace::ImageId;
 
+use self::key::{Declaration, Key, first_lines};
 use super::limits::TextLeft;
 use super::names::{Names, without_link_mark};
 
@@ -36,6 +42,12 @@ const CANDIDATES: usize = 64;
 pub(super) struct FunctionCopies {
     by_definition: FxHashMap<(ImageId, DefinitionId), Option<usize>>,
     by_key: FxHashMap<(ImageId, Key), usize>,
+    /// The units that have functions of their own by a declaration, each once.
+    units: FxHashMap<(ImageId, Declaration), Vec<u64>>,
+    /// Which definition has the code that starts there, of those that are known by their code alone.
+    by_code: FxHashMap<(ImageId, u64), DefinitionId>,
+    /// The classes of these, by where that code starts.
+    instances: FxHashMap<(ImageId, u64), usize>,
     classes: Vec<Class>,
     /// Starts of copies of a function whose first copy starts elsewhere.
     first_copies: FxHashMap<(ImageId, u64), u64>,
@@ -63,19 +75,6 @@ pub(super) struct Class {
     described: Described,
 }
 
-/// What distinguishes the functions of one image.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    External(String),
-    Declared {
-        linkage_name: Option<String>,
-        name: Option<String>,
-        file: String,
-        line: u32,
-    },
-    Entry(DefinitionId),
-}
-
 /// Where to look for an out-of-line copy.
 pub(super) struct CopySource<'p, 'a> {
     pub(super) image: ImageId,
@@ -92,10 +91,12 @@ impl FunctionCopies {
         definitions: &[DefinitionId],
         code: &[(u64, Cow<'_, str>, DefinitionId)],
     ) {
-        let described: Vec<(DefinitionId, Described)> = definitions
+        let mut described: Vec<(DefinitionId, Described)> = definitions
             .iter()
             .filter_map(|&id| Some((id, self.describe(place, id)?)))
             .collect();
+        // Units that were repeated come after those that have the code.
+        described.sort_by_key(|(_, described)| !described.has_unit_code);
         let first_lines = first_lines(&described);
         for (id, described) in described {
             let first = first_lines.get(&described.root).cloned();
@@ -141,7 +142,13 @@ impl FunctionCopies {
             Some(class) => class,
             None => {
                 let described = self.describe(place, id);
-                described.and_then(|described| self.add(place, id, described, None))
+                described.and_then(|described| {
+                    let first_line = match &described.declared {
+                        Some(Declared::Lines(file, first, _)) => Some((file.clone(), *first)),
+                        _ => None,
+                    };
+                    self.add(place, id, described, first_line)
+                })
             }
         };
         self.by_definition.insert((place.image, id), class);
@@ -154,12 +161,27 @@ impl FunctionCopies {
         first.copied().unwrap_or(start)
     }
 
+    /// The number of the class whose code starts here, if no sample was taken in that code and only
+    /// its symbol names the inlined copies.
+    pub(super) fn inlined_at(&self, image: ImageId, start: u64) -> Option<usize> {
+        let class = *self.instances.get(&(image, start))?;
+        let is_inlined = self.classes.get(class)?.start.is_none();
+        is_inlined.then_some(class)
+    }
+
     /// What debug information says of a definition, as long as there is room for names.
     fn describe(&mut self, place: &CopySource<'_, '_>, id: DefinitionId) -> Option<Described> {
         if !self.text.has_names(place.image, id) {
             return None;
         }
-        let described = place.lines.describe(id)?;
+        let mut described = place.lines.describe(id)?;
+        if let Some(start) = described.code {
+            let root = self.by_code.entry((place.image, start));
+            // Where the linker folded the code of several functions, its name is that of one.
+            if *root.or_insert(described.root) == described.root {
+                described.linkage_name = linkage_name(place, &described, start);
+            }
+        }
         let texts = [
             &described.linkage_name,
             &described.name,
@@ -181,8 +203,24 @@ impl FunctionCopies {
         described: Described,
         first_line: Option<(String, u32)>,
     ) -> Option<usize> {
-        let key = key(&described, first_line.as_ref());
         let starts = out_of_line(place, &described);
+        let code = described.code.filter(|_| described.linkage_name.is_some());
+        let mut key = Key::of(&described, first_line.as_ref());
+        if let Key::Declared { declaration, unit } = &mut key
+            && described.is_of_main_source
+        {
+            let units = self.units.entry((place.image, declaration.clone()));
+            let units = units.or_default();
+            if described.has_unit_code || !starts.is_empty() {
+                *unit = Some(described.unit);
+                if !units.contains(&described.unit) {
+                    units.push(described.unit);
+                }
+            } else if let [only] = units[..] {
+                // Link-time optimization repeats units for what it inlines elsewhere.
+                *unit = Some(only);
+            }
+        }
         let class = match self.by_key.get(&(place.image, key.clone())) {
             Some(&known) => known,
             None => {
@@ -194,6 +232,9 @@ impl FunctionCopies {
             }
         };
         self.by_definition.insert((place.image, id), Some(class));
+        if let Some(code) = code {
+            self.instances.insert((place.image, code), class);
+        }
         for start in starts {
             self.add_start(place.image, class, start);
         }
@@ -264,21 +305,8 @@ impl Class {
             return without_link_mark(linkage_name) == symbol
                 || variants(linkage_name).iter().any(|name| name == symbol);
         }
-        let Some(name) = &self.described.name else {
-            return false;
-        };
-        if name == symbol {
-            return true;
-        }
-        // The debug information has no linkage name, but the symbol is one: it has the plain name
-        // in it. The entry of the code itself leads to the definition, so this is only to tell
-        // the function from its clones.
-        let plain = name.split('<').next().unwrap_or(name);
-        let part = match plain {
-            "operator()" => "clE".to_owned(),
-            plain => format!("{}{plain}", plain.len()),
-        };
-        symbol.starts_with("_Z") && !symbol.contains('.') && symbol.contains(&part)
+        let name = self.described.name.as_deref();
+        name.is_some_and(|name| name == symbol || is_linkage_name(symbol, name))
     }
 
     /// Whether a symbol is that of the function, of a clone or of a part of it.
@@ -291,37 +319,32 @@ impl Class {
     }
 }
 
-fn key(described: &Described, first_line: Option<&(String, u32)>) -> Key {
-    let linkage_name = described.linkage_name.as_deref().map(without_link_mark);
-    let stem = linkage_name.map(without_rust_hash);
-    if let Some(linkage_name) = linkage_name
-        && described.is_external
-        && stem == Some(linkage_name)
-    {
-        return Key::External(linkage_name.to_owned());
-    }
-    let (file, line) = match (&described.declared, first_line) {
-        (Some(Declared::At(file, line)), _) => (normal(file), *line),
-        (_, Some((file, line))) => (normal(file), *line),
-        _ => return Key::Entry(described.root),
+/// Whether a symbol may be the linkage name of a function without one in the debug information: it
+/// has the plain name in it. The entry of the code itself leads to the definition, so this is only
+/// to tell the function from its clones.
+fn is_linkage_name(symbol: &str, name: &str) -> bool {
+    let plain = name.split('<').next().unwrap_or(name);
+    let part = match plain {
+        "operator()" => "clE".to_owned(),
+        plain => format!("{}{plain}", plain.len()),
     };
-    let name = match stem {
-        // The hash of a Rust name stands for its arguments, too.
-        Some(_) => described.name.clone(),
-        None => described.qualified_name.clone(),
-    };
-    Key::Declared {
-        linkage_name: stem.map(str::to_owned),
-        name,
-        file,
-        line,
-    }
+    symbol.starts_with("_Z") && !symbol.contains('.') && symbol.contains(&part)
+}
+
+/// The linkage name of the function whose code starts there, by its symbol.
+fn linkage_name(place: &CopySource<'_, '_>, described: &Described, start: u64) -> Option<String> {
+    let symbol = place.names.at(place.image, start)?;
+    let symbol = without_link_mark(without_version(&symbol));
+    let symbol = original(symbol).unwrap_or(symbol);
+    let name = described.name.as_deref()?;
+    is_linkage_name(symbol, name).then(|| symbol.to_owned())
 }
 
 /// The starts of the out-of-line copies of a definition, in order.
 fn out_of_line(place: &CopySource<'_, '_>, described: &Described) -> Vec<u64> {
     let linkage_name = described.linkage_name.as_deref();
-    let Some(name) = linkage_name.or(described.name.as_deref()) else {
+    let name = linkage_name.or(described.name.as_deref());
+    let Some(name) = name.filter(|_| !described.may_be_instance) else {
         return Vec::new();
     };
     let mut starts: Vec<u64> = place.names.starts(place.image, name).collect();
@@ -351,62 +374,6 @@ fn out_of_line(place: &CopySource<'_, '_>, described: &Described) -> Vec<u64> {
     starts
 }
 
-/// Lines that a definition has for certain. The order of the fields sorts those of one name in one file
-/// by their first line.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Extent<'a> {
-    name: Option<&'a str>,
-    file: &'a str,
-    first: u32,
-    last: u32,
-    unit: u64,
-    root: DefinitionId,
-}
-
-/// The first lines of definitions whose lines are only partly known, by their last entries:
-/// definitions of one name from different units are the same if their lines overlap.
-fn first_lines(described: &[(DefinitionId, Described)]) -> FxHashMap<DefinitionId, (String, u32)> {
-    let mut all = Vec::new();
-    for (_, described) in described {
-        if let Some(Declared::Lines(file, first, last)) = &described.declared {
-            all.push(Extent {
-                name: described.qualified_name.as_deref(),
-                file,
-                first: *first,
-                last: *last,
-                unit: described.unit,
-                root: described.root,
-            });
-        }
-    }
-    all.sort_unstable();
-    all.dedup();
-    let mut found = FxHashMap::default();
-    let mut rest = all.as_slice();
-    while let Some(&start) = rest.first() {
-        let mut reach = start.last;
-        let overlaps = |next: &&Extent| {
-            let is_same = next.name == start.name && next.file == start.file;
-            let overlaps = is_same && next.first <= reach;
-            if overlaps {
-                reach = reach.max(next.last);
-            }
-            overlaps
-        };
-        let count = rest.iter().take_while(overlaps).count().max(1);
-        let (cluster, others) = rest.split_at(count.min(rest.len()));
-        rest = others;
-        let mut units = FxHashSet::default();
-        // A unit that has two such definitions says that these are two.
-        if cluster.iter().all(|extent| units.insert(extent.unit)) {
-            for extent in cluster {
-                found.insert(extent.root, (start.file.to_owned(), start.first));
-            }
-        }
-    }
-    found
-}
-
 /// The names of the kinds of a constructor or destructor whose name stands for all of them.
 fn variants(linkage_name: &str) -> Vec<String> {
     let kinds: [(&str, &[&str]); 2] = [("C4E", &["C1E", "C2E"]), ("D4E", &["D1E", "D2E", "D0E"])];
@@ -417,21 +384,6 @@ fn variants(linkage_name: &str) -> Vec<String> {
         }
     }
     Vec::new()
-}
-
-/// A legacy Rust name without the hash at its end: `17h` and sixteen hexadecimal digits.
-fn without_rust_hash(name: &str) -> &str {
-    let Some(before) = name.strip_suffix('E').filter(|n| n.starts_with("_ZN")) else {
-        return name;
-    };
-    match before.rsplit_once("17h") {
-        Some((before, hash))
-            if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
-        {
-            before
-        }
-        _ => name,
-    }
 }
 
 /// Whether a symbol is that of a clone, by its name.
@@ -458,22 +410,4 @@ fn original(symbol: &str) -> Option<&str> {
 
 fn without_version(symbol: &str) -> &str {
     symbol.split_once('@').map_or(symbol, |(name, _)| name)
-}
-
-/// A path without `.` and `..`, so that one header has one path in all units.
-fn normal(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "." => {}
-            ".." if parts
-                .last()
-                .is_some_and(|last| !last.is_empty() && *last != "..") =>
-            {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }

@@ -238,8 +238,7 @@ impl<'a> Identities<'a> {
 
     /// Returns the function that starts there, if it is known already.
     pub(super) fn known(&self, image: ImageId, start: u64) -> Option<FunctionId> {
-        let start = self.copies.first_copy(image, start);
-        self.keys.get(&Key::Start(image, start)).copied()
+        self.keys.get(&self.key_at(image, start)).copied()
     }
 
     /// The function that starts there.
@@ -251,17 +250,22 @@ impl<'a> Identities<'a> {
         name: Option<&str>,
     ) -> FunctionId {
         let module = self.modules[image];
+        let key = self.key_at(image, start);
         let start = self.copies.first_copy(image, start);
         let name = self.copies.cloned(image, start).or(name);
-        *self
-            .keys
-            .entry(Key::Start(image, start))
-            .or_insert_with(|| {
-                builder.function(match name {
-                    Some(name) => named(name, module, Some(start)),
-                    None => unknown(module, Some(start), format!("sub_{start:x}")),
-                })
+        *self.keys.entry(key).or_insert_with(|| {
+            builder.function(match name {
+                Some(name) => named(name, module, Some(start)),
+                None => unknown(module, Some(start), format!("sub_{start:x}")),
             })
+        })
+    }
+
+    /// What distinguishes the function that starts there.
+    fn key_at(&self, image: ImageId, start: u64) -> Key {
+        let inlined = self.copies.inlined_at(image, start);
+        let start = || Key::Start(image, self.copies.first_copy(image, start));
+        inlined.map_or_else(start, |class| Key::Inlined(image, class))
     }
 
     /// The function of this name whose code is not looked at; its home is the file that defines
@@ -316,10 +320,7 @@ impl<'a> Identities<'a> {
             if let Some(name) = self.copies.cloned(image, start) {
                 return Some(Cow::Borrowed(name));
             }
-            let NameSource::Binary(binary, _) = &self.name_sources[image] else {
-                return None;
-            };
-            binary.function_name(binary.function_at(Svma(start))?)
+            self.names.at(image, start)
         });
         let name = symbol.as_deref().unwrap_or(&name);
         let function = builder.function(named(name, self.modules[image], start));

@@ -4,6 +4,7 @@
 //!   Trace ──▶ library             files, opened once, and the running kernel's symbols
 //!         ──▶ name_source         what each image's names come from: a file, kallsyms, a perf map, nothing
 //!         ──▶ repair              stacks checked against the code, and missing functions restored
+//!         ──▶ kernel_entries      user code in the kernel put at its system calls
 //!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
 //!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once
@@ -33,7 +34,7 @@ mod function_copies;
 mod generated_names;
 mod host;
 mod identity;
-mod interrupts;
+mod kernel_entries;
 mod library;
 mod limits;
 mod name_source;
@@ -142,7 +143,8 @@ fn built(trace: &Trace, times: Option<Times>, library: &Library) -> Builder {
     let name_sources = name_source::open_all(trace, library);
     let names = Names::new(&name_sources);
     let follows = ranges::are_needed(trace, &library.options);
-    let (checked, followed) = repair::check(trace, &name_sources, &names, library, follows);
+    let (mut checked, followed) = repair::check(trace, &name_sources, &names, library, follows);
+    kernel_entries::place(&mut checked.frames, &trace.images, &name_sources);
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
     let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);

@@ -1,5 +1,6 @@
 //! Where functions start, by their linkage names.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
@@ -50,6 +51,16 @@ impl<'a> Names<'a> {
         starts.next().is_none().then_some(only)
     }
 
+    /// The linkage name of the function that starts there.
+    pub(super) fn at(&self, image: ImageId, start: u64) -> Option<Cow<'a, str>> {
+        let NameSource::Binary(binary, _) = &self.name_sources[image] else {
+            return None;
+        };
+        let function = binary.function_at(Svma(start))?;
+        let starts_there = function.start.0 == start;
+        starts_there.then(|| binary.function_name(function))?
+    }
+
     /// The starts of all functions of this name in an image. The marks that linkers add to names
     /// of local functions which they move between units are no part of the name.
     pub(super) fn starts(
@@ -89,7 +100,10 @@ impl<'a> Names<'a> {
 pub(super) fn base_of_part(part: &str) -> Option<&str> {
     // Hundreds of thousands of names are asked about; few have a dot.
     let mut dots = part.match_indices('.').map(|(at, _)| part.split_at(at));
-    let base = dots.find(|(_, mark)| mark.starts_with(".cold") || mark.starts_with(".warm"));
+    // LLVM names the parts that have sections of their own `.__part.1` and `.eh`.
+    let moved = [".cold", ".warm", ".__part."];
+    let is_moved = |mark: &str| moved.iter().any(|it| mark.starts_with(it)) || mark == ".eh";
+    let base = dots.find(|(_, mark)| is_moved(mark));
     base.map(|(base, _)| base)
 }
 

@@ -6,7 +6,8 @@
 //!   PERF_CONTEXT_KERNEL  ip  ret  ret  …  PERF_CONTEXT_USER  ip  ret  ret …
 //! ```
 //!
-//! The first address of a context is an instruction pointer, the others are return addresses.
+//! The first address of a context is an instruction pointer, the others are return addresses. That of
+//! the user's context is where the kernel goes back to, if the kernel was at work.
 
 use linux_perf_event_reader::{BranchSampleFormat, constants};
 
@@ -143,6 +144,33 @@ pub(super) fn has_user_frames(sample: &Sample<'_>, mode: CpuMode) -> bool {
     all.any(|(_, space, _)| space == Space::User)
 }
 
+/// Whether the kernel was at work for the user's code. Tracepoints of system calls have the user's
+/// registers, and say that they are the user's.
+pub(super) fn is_in_kernel(mode: CpuMode, attr: &Attr) -> bool {
+    match mode {
+        CpuMode::Kernel => true,
+        CpuMode::User => attr.kind == constants::PERF_TYPE_TRACEPOINT,
+        _ => false,
+    }
+}
+
+/// Notes of the innermost of these user frames, outermost first, that the kernel was at work there,
+/// with the kernel's frames behind it.
+pub(super) fn enter_kernel(links: &mut [Link]) {
+    let Some(place) = links.iter().rposition(|link| link.space == Space::User) else {
+        return;
+    };
+    let (users, kernel) = links.split_at_mut(place.saturating_add(1));
+    if let Some(innermost) = users.last_mut()
+        && let CodeAddress::Instruction(address) = innermost.address
+    {
+        let entry = kernel
+            .first()
+            .map_or(0, |link| link.address.recorded() as u32);
+        innermost.address = CodeAddress::InKernel { address, entry };
+    }
+}
+
 /// Appends the return addresses of a sample's chain that are in user space, innermost first; none
 /// where it does not begin at this program counter, or where other means than frame pointers led to
 /// them. Returns whether the chain has as many frames as the recorder keeps at most.
@@ -220,6 +248,9 @@ pub(super) fn links(
         user_frames: links.iter().filter(|l| l.space == Space::User).count(),
     };
     links.reverse();
+    if lbr.is_none() && is_in_kernel(mode, attr) {
+        enter_kernel(links);
+    }
     shape
 }
 

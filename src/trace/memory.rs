@@ -230,6 +230,9 @@ impl Maps {
         Some(match address {
             CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(at)),
             CodeAddress::Return(_) => (image, CodeAddress::Return(at.wrapping_add(1))),
+            CodeAddress::InKernel { entry, .. } => {
+                (image, CodeAddress::InKernel { address: at, entry })
+            }
         })
     }
 }
@@ -257,29 +260,25 @@ impl Snapshot {
 /// The frames of addresses, and whether they are mapped.
 pub(super) type FrameTable = HashMap<FrameKey, (FrameId, bool)>;
 
-/// An address, as a return address or as another, and how its caller is found.
+/// An address, what kind of one it is, and how its caller is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameKey {
-    address: u64,
-    is_return: bool,
+    address: CodeAddress,
     caller_by: CallerBy,
 }
 
 impl FrameKey {
     pub(super) fn of(address: CodeAddress, caller_by: CallerBy) -> FrameKey {
-        FrameKey {
-            address: address.recorded(),
-            is_return: matches!(address, CodeAddress::Return(_)),
-            caller_by,
-        }
+        FrameKey { address, caller_by }
     }
 }
 
 /// As one word: every frame of every new chain is looked up.
 impl Hash for FrameKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let kind = u64::from(self.is_return) << 1 | u64::from(self.caller_by == CallerBy::Rules);
-        state.write_u64(self.address.rotate_left(2) ^ kind);
+        let is_return = matches!(self.address, CodeAddress::Return(_));
+        let kind = u64::from(is_return) << 1 | u64::from(self.caller_by == CallerBy::Rules);
+        state.write_u64(self.address.recorded().rotate_left(2) ^ kind);
     }
 }
 

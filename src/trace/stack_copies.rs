@@ -44,6 +44,8 @@ pub(super) struct Waiting {
     /// Whether the kernel was replacing the program: the old one's stack was gone already, and only
     /// where it was is known.
     pub(super) is_in_exec: bool,
+    /// Whether the kernel was at work.
+    pub(super) is_in_kernel: bool,
     /// Whether the kernel has followed the frame pointers as well.
     pub(super) is_joined: bool,
     /// Whether the kernel's chain has as many frames as it may have.
@@ -210,6 +212,7 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
         let callers = batch.callers.len();
         let pc = copy.program_counter;
         let follows = !attr.flags().contains(AttrFlags::EXCLUDE_CALLCHAIN_USER);
+        waiting.is_in_kernel = chain::is_in_kernel(mode, attr);
         waiting.is_joined = follows && sample.callchain.is_some();
         waiting.is_chain_cut = chain::user_callers(sample, mode, attr, pc, &mut batch.callers);
         samples.waiting.push(waiting);

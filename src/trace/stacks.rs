@@ -237,6 +237,9 @@ impl Stacks {
             },
         }));
         links.extend_from_slice(unwound.kernel);
+        if sample.is_in_kernel && !sample.is_in_exec {
+            chain::enter_kernel(&mut links);
+        }
         let broken = if sample.is_joined {
             CaveatKind::BrokenStack
         } else {

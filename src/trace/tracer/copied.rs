@@ -40,6 +40,7 @@ impl Tracer<'_, '_, '_> {
             room: sample.user_stack_room,
             is_empty: copy.is_empty(),
             is_in_exec: process.is_in_exec(),
+            is_in_kernel: false,
             is_joined: false,
             is_chain_cut: false,
             kernel: 0..0,

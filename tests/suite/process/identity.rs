@@ -20,7 +20,7 @@ use crate::support::written::{CPU_CLOCK, Recording, Taken};
 use crate::support::{directory, ran, skipped};
 
 /// Builds these sources in a directory of their own; says why if that is not possible.
-fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<PathBuf> {
+pub(super) fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<PathBuf> {
     let directory = directory(&format!("identity-{name}"));
     let (program, flags) = compiler.split_first().unwrap();
     let mut command = Command::new(program);
@@ -35,7 +35,7 @@ fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<Path
     ran(&mut command).map(|_| directory.join("it"))
 }
 
-fn named<'p>(profile: &'p Profile, name: &str) -> Vec<&'p Function> {
+pub(super) fn named<'p>(profile: &'p Profile, name: &str) -> Vec<&'p Function> {
     let functions = profile.functions.iter();
     functions.filter(|function| function.name == name).collect()
 }
@@ -54,7 +54,7 @@ fn declared(functions: &[&Function]) -> Vec<String> {
     places
 }
 
-const INLINE: &str = "#define IN __attribute__((always_inline)) static inline\n\
+pub(super) const INLINE: &str = "#define IN __attribute__((always_inline)) static inline\n\
     #define OUT __attribute__((noinline, noclone))\nvoid leaf(int);\n";
 
 #[test]
@@ -426,6 +426,10 @@ fn every_label_that_flat_prints_is_accepted_where_a_function_is_asked_for() {
         let label = row["label"].as_str().unwrap();
         let all = [&row["self"], &row["total"]];
         let detail = json(&["detail", label], &data);
+        let marked = format!("≈{label}");
+        assert_eq!(json(&["detail", &marked], &data), detail, "{label}");
+        let focused = json(&["flat", "--focus", &marked], &data);
+        assert_eq!(focused["total"], row["total"], "{marked}");
         let found = &detail["function"];
         assert_eq!([&found["self"], &found["total"]], all, "{label}");
         let tree = json(&["tree", "--min", "0", "--root", label], &data);
@@ -437,6 +441,40 @@ fn every_label_that_flat_prints_is_accepted_where_a_function_is_asked_for() {
         assert_eq!(Some(sum), flat["total"].as_u64(), "{label}");
         assert!(text.contains(label), "{label} is not as printed:\n{text}");
     }
+}
+
+#[test]
+fn parts_in_sections_of_their_own_are_their_function() {
+    let parts = [
+        "walk",
+        "walk.__part.1",
+        "walk.__part.12",
+        "walk.cold",
+        "walk.eh",
+    ];
+    // What is called so without a whole is not known to be a part.
+    let names = [&parts[..], &["other.__part.1"]].concat();
+    let functions: Vec<(&str, u64, u64)> = (0..)
+        .zip(names)
+        .map(|(index, name)| (name, 0x1000 + index * 0x40, 0x40))
+        .collect();
+    let stacks: Vec<[u64; 1]> = (0..6).map(|index| [APP + index * 0x40 + 8]).collect();
+    let stacks: Vec<&[u64]> = stacks.iter().map(|stack| &stack[..]).collect();
+    let files = [Elf::with_functions(&functions), Elf::with_functions(&[])];
+    let data = two_files("parts", files, &stacks);
+    let flat = json(&["flat", "--min", "0"], &data);
+    let rows = flat["functions"].as_array().unwrap().iter();
+    let rows = rows.filter(|row| row["self"] != 0);
+    let row = |row: &'_ Value| {
+        (
+            row["name"].as_str().unwrap().to_owned(),
+            row["self"].as_u64(),
+        )
+    };
+    let found: Vec<_> = rows.map(row).collect();
+    let [walk, other] =
+        [("walk", 5), ("other.__part.1", 1)].map(|(name, own)| (name.to_owned(), Some(own)));
+    assert_eq!(found, [walk, other]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::definition::{self, DebugFile, Definition, DefinitionId};
 use super::unit::Unit;
-use super::{Debug, DefinitionKey, Lines, scopes, text};
+use super::{Debug, DefinitionKey, Lines, scopes, stated, text};
 use crate::base::Svma;
 
 /// Where a function is in the source.
@@ -36,6 +36,15 @@ pub struct Described {
     pub qualified_name: Option<String>,
     /// Where it is in the source.
     pub declared: Option<Declared>,
+    /// Whether it is declared in the source that was compiled, not in a file that others include.
+    pub is_of_main_source: bool,
+    /// Whether its unit has code. One that link-time optimization made for copies has none.
+    pub has_unit_code: bool,
+    /// Whether it may be any of several instances of a template, as it has neither a linkage name nor
+    /// types.
+    pub may_be_instance: bool,
+    /// Where its code starts, if it has code in its unit and may be any of several instances.
+    pub code: Option<u64>,
     /// The directory in which the compiler of its unit ran.
     pub directory: Option<String>,
 }
@@ -119,6 +128,17 @@ impl Lines<'_> {
 fn described(id: DefinitionId, debug: &Debug<'_>) -> Option<Described> {
     let definition = definition::of(definition::at(id, debug)?, debug)?;
     let owned = |name: &[u8]| text(name).into_owned();
+    let declared = declared(&definition, debug);
+    let place = match &declared {
+        Some(Declared::At(path, _) | Declared::Lines(path, ..)) => Some(stated::normal(path)),
+        None => None,
+    };
+    let unit = unit_of(definition.root, debug);
+    let main_source = unit.and_then(|unit| unit.main_source(debug));
+    let functions = unit.map(|unit| unit.functions(debug));
+    let may_be_instance = may_be_instance(&definition, debug);
+    let origin = gimli::UnitOffset(definition.id.entry);
+    let code = functions.filter(|_| may_be_instance);
     Some(Described {
         unit: definition.id.unit as u64 ^ (split_number(definition.id) << 40),
         root: definition.root,
@@ -127,9 +147,24 @@ fn described(id: DefinitionId, debug: &Debug<'_>) -> Option<Described> {
         linkage_name: definition.linkage_name.map(owned),
         name: definition.name.map(owned),
         qualified_name: qualified(&definition, debug),
-        declared: declared(&definition, debug),
+        is_of_main_source: main_source.is_some_and(|main| Some(stated::normal(&main)) == place),
+        has_unit_code: functions.is_some_and(|functions| !functions.is_empty()),
+        may_be_instance,
+        code: code.and_then(|functions| functions.start(origin)),
+        declared,
         directory: unit_of(id, debug).and_then(|unit| unit.directory().map(owned)),
     })
+}
+
+fn may_be_instance(definition: &Definition<'_>, debug: &Debug<'_>) -> bool {
+    let root = definition.root;
+    if definition.linkage_name.is_some() || root.place == DebugFile::Supplement {
+        return false;
+    }
+    let Some((at, unit)) = definition::at(root, debug).zip(unit_of(root, debug)) else {
+        return false;
+    };
+    scopes::is_cpp(at.unit) && !unit.scopes(debug).has_types
 }
 
 fn split_number(id: DefinitionId) -> u64 {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
-use gimli::{UnitOffset, UnitRef};
+use gimli::{AttributeValue, UnitOffset, UnitRef};
 
 use super::Slice;
 use super::definition::Definition;
@@ -37,6 +37,9 @@ struct Range {
 pub(super) struct Functions<'b> {
     functions: Vec<Function<'b>>,
     ranges: Vec<Range>,
+    /// Where functions start, by the entry that states what they are: their own, or the one that
+    /// it refers to. Sorted.
+    starts: Vec<(UnitOffset, u64)>,
 }
 
 impl<'b> Functions<'b> {
@@ -47,6 +50,7 @@ impl<'b> Functions<'b> {
         let _ = all.add_all(unit, account);
         let key = |range: &Range| (range.begin, Reverse(range.end), Reverse(range.function));
         all.ranges.sort_unstable_by_key(key);
+        all.starts.sort_unstable();
         all
     }
 
@@ -62,17 +66,29 @@ impl<'b> Functions<'b> {
                 continue;
             }
             let mut ranges = RangeAttributes::default();
+            let mut origin = offset;
             for spec in abbreviation.attributes() {
-                ranges.add(unit, &entries.read_attribute_inline(*spec)?);
+                let attribute = entries.read_attribute_inline(*spec)?;
+                ranges.add(unit, &attribute);
+                if let gimli::DW_AT_abstract_origin | gimli::DW_AT_specification = attribute.name()
+                    && let AttributeValue::UnitRef(stated) = attribute.value()
+                {
+                    origin = stated;
+                }
             }
+            let mut start = None;
             let function = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
             let any = ranges.each(unit, account, |begin, end| {
+                start = start.or(Some(begin));
                 self.ranges.push(Range {
                     begin,
                     end,
                     function,
                 });
             });
+            // The linker marks functions that it dropped with 0.
+            let start = start.filter(|&start| start > 0);
+            self.starts.extend(start.map(|start| (origin, start)));
             if any {
                 self.functions.push(Function {
                     offset,
@@ -82,6 +98,18 @@ impl<'b> Functions<'b> {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is any code.
+    pub(super) fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// Where the code starts that the entry at `origin` is about.
+    pub(super) fn start(&self, origin: UnitOffset) -> Option<u64> {
+        let at = self.starts.partition_point(|&(known, _)| known < origin);
+        let &(found, start) = self.starts.get(at)?;
+        (found == origin).then_some(start)
     }
 
     /// The function that contains `address`.

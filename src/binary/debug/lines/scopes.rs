@@ -19,7 +19,7 @@ pub(super) struct Scopes {
     /// Sorted by offset; a parent stands before its children.
     scopes: Vec<Scope>,
     /// Whether there are types: where there are none (`-g1`), parameters are not known either.
-    has_types: bool,
+    pub(super) has_types: bool,
 }
 
 #[derive(Clone, Copy, Debug)]

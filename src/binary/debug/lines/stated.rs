@@ -133,7 +133,7 @@ fn is_near(unit: UnitRef<'_, Slice<'_>>, path: &str) -> bool {
 }
 
 /// The parts of a path, as they are where no link is on the way.
-fn normal(path: &str) -> Vec<String> {
+pub(super) fn normal(path: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {

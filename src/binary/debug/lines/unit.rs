@@ -143,7 +143,7 @@ impl<'b> Unit<'b> {
         cell.get_or_init(|| definition::of(at, debug)).as_deref()
     }
 
-    fn functions<'l>(&'l self, debug: &'l Debug<'b>) -> &'l Functions<'b> {
+    pub(super) fn functions<'l>(&'l self, debug: &'l Debug<'b>) -> &'l Functions<'b> {
         self.functions
             .get_or_init(|| Functions::read(self.entries(debug).0, &debug.account))
     }
@@ -180,6 +180,16 @@ impl<'b> Unit<'b> {
     /// The directory in which the compiler ran.
     pub(super) fn directory(&self) -> Option<&'b [u8]> {
         self.main.comp_dir.map(|directory| directory.slice())
+    }
+
+    /// The path of the source that was compiled.
+    pub(super) fn main_source(&self, debug: &Debug<'b>) -> Option<String> {
+        let name = self.entries(debug).0.name?;
+        let mut path = String::new();
+        for part in self.directory().into_iter().chain([name.slice()]) {
+            line_rows::join(&mut path, &text(part));
+        }
+        Some(path)
     }
 
     /// The path of a file by its number.

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use crate::base::Svma;
-use crate::scan::{Destination, Exits, Leaving, LeavingKind};
+use crate::scan::{self, Destination, Exits, Leaving, LeavingKind};
 use crate::symbolize::definitions::Definition;
 use crate::trace::ImageId;
 
 use super::super::function_exits::{FunctionStart, To};
 use super::kept_exits::KeptExits;
-use super::{CodeReader, KEPT_EXITS, is_thunk};
+use super::{CodeReader, KEPT_EXITS};
 
 /// How many functions are looked into for a call: programs have one in their first.
 const LOOKED_INTO: usize = 4096;
@@ -106,7 +106,7 @@ impl CodeReader<'_> {
             Destination::Function(Svma(start)) => {
                 let place = FunctionStart { image, start };
                 let name = self.full_name(place);
-                if name.is_some_and(|name| is_thunk(&name)) {
+                if name.is_some_and(|name| scan::is_thunk(&name)) {
                     (To::Unknown, None)
                 } else {
                     (To::Function(self.whole(place)), None)

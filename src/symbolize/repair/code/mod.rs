@@ -36,21 +36,6 @@ const KEPT_EXITS: &str = "exits";
 /// The largest number of parts of a function that are checked.
 const PARTS: usize = 8;
 
-/// How the names of functions begin that do nothing but jump to what a register or the stack holds:
-/// calls through pointers are made by calls of these where processors must not foresee them.
-const THUNKS: [&str; 5] = [
-    "__x86_indirect_",
-    "__x86_return_thunk",
-    "__llvm_retpoline_",
-    "__llvm_external_retpoline_",
-    "__llvm_lvi_thunk_",
-];
-
-/// Whether a function is one of these by its name.
-fn is_thunk(name: &str) -> bool {
-    THUNKS.iter().any(|thunk| name.starts_with(thunk))
-}
-
 /// The tables of each image, read when its code is first asked for.
 pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<FileTables<'h>>>>>;
 
@@ -309,7 +294,7 @@ impl<'h> CodeReader<'h> {
         let single = self.single(place.image)?;
         let mut callees = single.callees_in_sight(Svma(place.start))?;
         let name = self.full_name(place);
-        callees.are_more |= name.is_some_and(|name| is_thunk(&name));
+        callees.are_more |= name.is_some_and(|name| scan::is_thunk(&name));
         Some(callees)
     }
 

@@ -12,7 +12,7 @@
 //!   lines         address: u64, file: text, line: u32; sorted
 //!   descriptions  unit: u64, root as above
 //!                 flags: u8 (1 external, 2 inlined, 4 declared at a line, 8 comes from lines)
-//!                 linkage name, name, qualified name, directory, file: text each; first and last line: u32
+//!                 linkage name, name, qualified name, directory, file: text each; first and last line: u32; code: u64
 //!   bytes         of the texts, which are UTF-8
 //!
 //!   text          u32 from 1, or 0 for none
@@ -26,12 +26,15 @@ use crate::base::{Interner, NameId};
 use crate::cache::Contents;
 
 /// Changes with what is written here and with what the answers mean.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 const EXTERNAL: u8 = 1;
 const INLINED: u8 = 2;
 const AT: u8 = 4;
 const LINES: u8 = 8;
+const MAIN_SOURCE: u8 = 16;
+const UNIT_CODE: u8 = 32;
+const INSTANCE: u8 = 64;
 
 /// The tables in their order, and the bytes of a row.
 const TEXTS: usize = 0;
@@ -202,7 +205,7 @@ impl Known {
         let mut text = || Some(self.text(rest.u32()?).map(str::to_owned));
         let (linkage_name, name, qualified_name) = (text()?, text()?, text()?);
         let (directory, file) = (text()?, text()?);
-        let (first, last) = (rest.u32()?, rest.u32()?);
+        let (first, last, code) = (rest.u32()?, rest.u32()?, rest.u64()?);
         Some(Described {
             unit,
             root,
@@ -216,6 +219,10 @@ impl Known {
                 AT => Some(Declared::At(file?, first)),
                 _ => Some(Declared::Lines(file?, first, last)),
             },
+            is_of_main_source: flags & MAIN_SOURCE != 0,
+            has_unit_code: flags & UNIT_CODE != 0,
+            may_be_instance: flags & INSTANCE != 0,
+            code: (code > 0).then_some(code),
             directory,
         })
     }
@@ -361,7 +368,12 @@ fn write_described(out: &mut Vec<u8>, described: &Described, texts: &mut Interne
     };
     let flag = |is: bool, flag| if is { flag } else { 0 };
     out.push(
-        flag(described.is_external, EXTERNAL) | flag(described.is_inlined, INLINED) | declared,
+        flag(described.is_external, EXTERNAL)
+            | flag(described.is_inlined, INLINED)
+            | flag(described.is_of_main_source, MAIN_SOURCE)
+            | flag(described.has_unit_code, UNIT_CODE)
+            | flag(described.may_be_instance, INSTANCE)
+            | declared,
     );
     let names = [
         described.linkage_name.as_ref(),
@@ -375,6 +387,7 @@ fn write_described(out: &mut Vec<u8>, described: &Described, texts: &mut Interne
     }
     out.extend(first.to_le_bytes());
     out.extend(last.to_le_bytes());
+    out.extend(described.code.unwrap_or(0).to_le_bytes());
     Some(())
 }
 
