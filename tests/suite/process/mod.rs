@@ -8,6 +8,7 @@ mod callgraph;
 mod cli;
 mod cut;
 mod cycles_page;
+mod debug_files;
 mod doctor;
 mod exports;
 mod filters;
