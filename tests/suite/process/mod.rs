@@ -57,6 +57,7 @@ mod record_kept;
 mod record_others;
 mod record_stacks;
 mod record_untrusted;
+mod refused_files;
 mod repair;
 mod rows;
 mod scan;
