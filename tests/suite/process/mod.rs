@@ -66,6 +66,7 @@ mod scan_inside;
 mod scan_single;
 mod source_rules;
 mod static_golden;
+mod time_namespace;
 mod tree_page;
 mod unwind;
 mod unwind_oracle;
