@@ -29,6 +29,9 @@ impl CaveatKind {
             Throttled => format!("the kernel throttled the event {n} time{s}"),
             MissedTime => "samples miss processor time that was used".into(),
             Miscounted => "samples do not add up to the kernel's own count".into(),
+            OutlyingPeriod => {
+                format!("{n} sample{s} with a period far above those of the others")
+            }
             Disordered => format!("{n} record{s} arrived too late to be sorted by time"),
             UnknownEvent => format!("{n} sample{s} of an event that the file does not define"),
             WeightLimit => {
@@ -68,6 +71,12 @@ impl CaveatKind {
             NoStacks => {
                 "recorded without call stacks: totals include inlined functions, but no calls".into()
             }
+            NoUserStacks => "recorded with call stacks of the kernel only: functions in user space have \
+                             no callers"
+                .into(),
+            NoKernelStacks => "recorded with call stacks of user space only: of the kernel, stacks have \
+                               only the function that ran"
+                .into(),
             NotUnwound => {
                 format!(
                     "{n} sample{s} with stack copies of an unsupported architecture, not unwound"

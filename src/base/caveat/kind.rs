@@ -31,6 +31,8 @@ pub enum CaveatKind {
     MissedTime,
     /// Other events whose samples do not add up to what the kernel counted; details: each, with both.
     Miscounted,
+    /// Samples whose period is far above those of all others; details: each event, with both.
+    OutlyingPeriod,
     /// Records that arrived too late to be sorted by time.
     Disordered,
     /// Samples of an event id that no event of the file has.
@@ -55,6 +57,10 @@ pub enum CaveatKind {
     BlockedBefore,
     /// The recording has no call stacks.
     NoStacks,
+    /// Call stacks were recorded without their part in user space.
+    NoUserStacks,
+    /// Call stacks were recorded without their part in the kernel, which was sampled.
+    NoKernelStacks,
     /// Samples with a copy of the user's stack from a machine whose stacks are not unwound.
     NotUnwound,
     /// Samples whose stack was unwound to the end of its copy, and goes on; details: bytes copied.
@@ -172,6 +178,7 @@ impl CaveatKind {
             Throttled => "throttled",
             MissedTime => "missed-time",
             Miscounted => "miscounted",
+            OutlyingPeriod => "outlying-period",
             Disordered => "disordered",
             UnknownEvent => "unknown-event",
             WeightLimit => "weight-limit",
@@ -183,6 +190,8 @@ impl CaveatKind {
             OffBefore => "off-before",
             BlockedBefore => "blocked-before",
             NoStacks => "no-stacks",
+            NoUserStacks => "no-user-stacks",
+            NoKernelStacks => "no-kernel-stacks",
             NotUnwound => "not-unwound",
             ShortCopy => "short-copy",
             ShortTop => "short-top",

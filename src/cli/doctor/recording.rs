@@ -38,6 +38,7 @@ const SAMPLES: &[CaveatKind] = &[
     CaveatKind::Throttled,
     CaveatKind::MissedTime,
     CaveatKind::Miscounted,
+    CaveatKind::OutlyingPeriod,
     CaveatKind::Truncated,
     CaveatKind::Unfinished,
     CaveatKind::Skipped,

@@ -36,6 +36,7 @@ mod kept_builds;
 mod manual;
 mod moved_code;
 mod names;
+mod odd_recordings;
 mod outputs;
 mod patch;
 mod perf_script;

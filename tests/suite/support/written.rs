@@ -34,6 +34,10 @@ pub const USE_CLOCKID: u64 = 1 << 25;
 
 pub const CONTEXT_SWITCH: u64 = 1 << 26;
 
+pub const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
+
+pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
+
 /// The software events, by their number in `perf_event_open`.
 pub const CPU_CLOCK: u64 = 0;
 
@@ -50,6 +54,10 @@ pub struct Taken<'a> {
     pub time: u64,
     pub kernel: &'a [u64],
     pub user: &'a [u64],
+    /// Where it was taken, if that is not the innermost frame.
+    pub ip: Option<u64>,
+    /// 1 if none is given.
+    pub period: Option<u64>,
 }
 
 /// A recording that is being written.
@@ -83,6 +91,16 @@ impl Recording {
             events: events.iter().enumerate().map(event).collect(),
             records: Vec::new(),
         }
+    }
+
+    /// The same with these flags of all its events.
+    pub fn with_flags(mut self, flags: u64) -> Recording {
+        for event in &mut self.events {
+            let all = &mut event.attr[40..48];
+            let before = u64::from_ne_bytes((&*all).try_into().unwrap());
+            all.copy_from_slice(&(before | flags).to_ne_bytes());
+        }
+        self
     }
 
     /// A process of this name, from the start.
@@ -127,22 +145,21 @@ impl Recording {
                 chain.extend(frames);
             }
         }
-        let ip = chain.get(1).copied().unwrap_or_default();
+        let innermost = chain.get(1).copied().unwrap_or_default();
+        let ip = taken.ip.unwrap_or(innermost);
         let mut body = Vec::new();
         let pair = |value: i32| [value, value].map(i32::to_ne_bytes).concat();
         body.extend((taken.event as u64 + 1).to_ne_bytes());
         body.extend(ip.to_ne_bytes());
         body.extend(pair(taken.task));
         body.extend(taken.time.to_ne_bytes());
-        // Processor 0 and a period of 1.
-        for word in [0, 1, chain.len() as u64].into_iter().chain(chain) {
+        // Processor 0.
+        let period = taken.period.unwrap_or(1);
+        for word in [0, period, chain.len() as u64].into_iter().chain(chain) {
             body.extend(word.to_ne_bytes());
         }
-        let misc = if taken.kernel.is_empty() {
-            MISC_USER
-        } else {
-            MISC_KERNEL
-        };
+        let is_in_kernel = !taken.kernel.is_empty() || ip >> 63 == 1;
+        let misc = if is_in_kernel { MISC_KERNEL } else { MISC_USER };
         self.record(SAMPLE, misc, &body, None);
     }
 
