@@ -160,6 +160,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             }
             Body::Exit(task) => {
                 self.stacks.forget(task.tid);
+                self.dumps.exit(task, record.time);
                 if task.pid == task.tid {
                     self.uncounted.exit(task.pid);
                 }

@@ -131,6 +131,10 @@ impl CaveatKind {
             JitWithoutTime => format!(
                 "{n} jitdump file{s} read without times: they use another clock than the recording"
             ),
+            JitOtherTime => format!(
+                "{n} jitdump file{s} read without times: they do not fit those of the recording (a \
+                 time namespace?)"
+            ),
             BadJitDump => format!("{n} jitdump file{s} could not be read completely"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),

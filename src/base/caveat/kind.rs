@@ -112,6 +112,9 @@ pub enum CaveatKind {
     /// Lists of generated code whose times cannot be compared with those of the samples; details:
     /// paths.
     JitWithoutTime,
+    /// Lists of generated code whose times are not those of the recording, although both have the same
+    /// clock; details: paths.
+    JitOtherTime,
     /// Lists of generated code that could not be read completely; details: path and reason.
     BadJitDump,
     /// Kernel samples without names because the kernel hides its addresses.
@@ -214,6 +217,7 @@ impl CaveatKind {
             FoldedCode => "folded-code",
             ReusedCode => "reused-code",
             JitWithoutTime => "jit-without-time",
+            JitOtherTime => "jit-other-time",
             BadJitDump => "bad-jitdump",
             HiddenKernel => "hidden-kernel",
             BadDebugInfo => "bad-debug-info",

@@ -11,6 +11,8 @@ pub const SAMPLE: u32 = 9;
 
 pub const SWITCH: u32 = 14;
 
+pub const EXIT: u32 = 4;
+
 pub const LOST: u32 = 2;
 pub const LOST_SAMPLES: u32 = 13;
 pub const KSYMBOL: u32 = 17;
@@ -124,6 +126,20 @@ impl Recording {
             name: path.into(),
         };
         self.records.extend(mapping.record(task));
+    }
+
+    /// The last mapping came about at this time.
+    pub fn mapped_at(&mut self, time: u64) {
+        // Before it: task, time; behind: processor, id.
+        let end = self.records.len() - 16;
+        self.records[end - 8..end].copy_from_slice(&time.to_ne_bytes());
+    }
+
+    /// A process of one thread ends.
+    pub fn exit(&mut self, task: i32, time: u64) {
+        let words = [task, 1, task, 1].map(i32::to_ne_bytes).concat();
+        let body = [words, time.to_ne_bytes().to_vec()].concat();
+        self.record(EXIT, 0, &body, Some((task, time)));
     }
 
     /// A function of the kernel, from the start.
