@@ -156,6 +156,12 @@ impl CaveatKind {
                 format!("{n} program{s} started by exec, whose calls were not counted")
             }
             SourcesLeftOut => format!("{n} source file{s} left out"),
+            NoLibraryTime => {
+                let libraries = if is_one { "library" } else { "libraries" };
+                format!(
+                    "time in {n} shared {libraries} is not in gmon.out, which covers the program's own code"
+                )
+            }
             NothingCounted => {
                 "no call stacks, and no call counts: totals are unknown".into()
             }

@@ -136,6 +136,8 @@ pub enum CaveatKind {
     UndecodedCode,
     /// Numbers of calls and time by function, without stacks: totals are estimates.
     CountsOnly,
+    /// Shared libraries of a program whose histogram of addresses covers its own code; details: names.
+    NoLibraryTime,
     /// A histogram of addresses with neither stacks nor counted calls.
     NothingCounted,
     /// Files whose code was not searched for calls; details: path and reason.
@@ -228,6 +230,7 @@ impl CaveatKind {
             AstrayCalls => "astray-calls",
             UndecodedCode => "undecoded-code",
             CountsOnly => "counts-only",
+            NoLibraryTime => "no-library-time",
             NothingCounted => "nothing-counted",
             UnscannedBinary => "unscanned-binary",
             FoldedFunctions => "folded-functions",
