@@ -51,15 +51,25 @@ pub fn on_error(error: &Error, show: &str) -> Option<String> {
     })
 }
 
-/// What can be done about a file that this user may not read.
-fn on_refusal(file: &Path, show: &str) -> Option<String> {
-    const ROOT: u32 = 0;
+const ROOT: u32 = 0;
+
+/// The user of this process; `None` for root, to whom nothing more can be permitted.
+fn user() -> Option<u32> {
     let user = fs::metadata("/proc/self").ok()?.uid();
-    if user == ROOT {
-        return None;
-    }
+    (user != ROOT).then_some(user)
+}
+
+/// What can be done about any file that this user may not read; `show` as in [`on_error`].
+pub fn as_root(file: &Path, show: &str) -> Option<String> {
     let path = shell_quoted(&file.to_string_lossy());
-    let as_root = format!("run as root: {show} {path}");
+    user().map(|_| format!("run as root: {show} {path}"))
+}
+
+/// What can be done about a recording that this user may not read.
+fn on_refusal(file: &Path, show: &str) -> Option<String> {
+    let user = user()?;
+    let path = shell_quoted(&file.to_string_lossy());
+    let as_root = as_root(file, show)?;
     let owner = fs::metadata(file).map(|file| file.uid());
     Some(match owner {
         Ok(owner) if owner == user => format!("permit it: chmod u+r {path}"),

@@ -26,14 +26,15 @@ fn a_file_that_may_not_be_read_comes_with_what_permits_it() {
     }
     let room = Room::new();
     copy_program(PROFTOOL, room.path("proftool"));
-    let said = |file: &str| {
+    let said_by = |view: &str, file: &str| {
         let mut command = Command::new(room.path("proftool"));
-        command.args(["flat", file]).env("PROFTOOL_CONFIG", "");
+        command.args([view, file]).env("PROFTOOL_CONFIG", "");
         command.current_dir(&room.0).gid(NOBODY).uid(NOBODY);
         let output = command.output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         (output.status.code(), text)
     };
+    let said = |file: &str| said_by("flat", file);
     let refused = |file: &str, advice: &str| {
         let text = format!("proftool: could not open {file}: permission denied\nhint: {advice}\n");
         (Some(1), text)
@@ -42,6 +43,9 @@ fn a_file_that_may_not_be_read_comes_with_what_permits_it() {
     let advice =
         "it belongs to root: sudo chown $USER 'of root', or run as root: proftool flat 'of root'";
     assert_eq!(said("of root"), refused("of root", advice));
+    // That may be a program as well, whose owner is to stay.
+    let advice = "run as root: proftool doctor 'of root'";
+    assert_eq!(said_by("doctor", "of root"), refused("of root", advice));
     write(&room.path("own"), NOBODY, 0o200);
     assert_eq!(said("own"), refused("own", "permit it: chmod u+r own"));
     write(&room.path("other"), 1, 0o600);
