@@ -18,6 +18,7 @@ mod interner;
 mod lists;
 mod marks;
 pub(crate) mod parallel;
+mod periods;
 mod runtime;
 mod slice_sums;
 mod text;
@@ -40,6 +41,7 @@ pub use marks::{
     BLOCKED_BEFORE, BROKEN, FRAMES_MISSING, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM,
     Standing, TRUNCATED, UNKNOWN, is_mark, placeholder,
 };
+pub use periods::{OutlyingPeriods, Periods};
 pub use runtime::Runtime;
 pub use slice_sums::{SliceSum, SliceSums, SmallSum};
 pub use text::{grouped, is_unsafe_char, printable, shell_quoted, system_reason, utf8};

@@ -20,7 +20,7 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use crate::base::{CaveatKind, Event, Unit, WeightSum, utf8};
+use crate::base::{CaveatKind, Event, Periods, Unit, WeightSum, utf8};
 use crate::profile::{EventId, Profile, ThreadId};
 
 use super::Reason;
@@ -207,6 +207,7 @@ pub(super) fn read(
     if records.count == 0 {
         return Err(Reason::Unknown);
     }
+    records.note_outlying_periods();
     Ok(records.stacks.finish())
 }
 
@@ -215,6 +216,8 @@ pub(super) fn read(
 struct Records {
     stacks: StackBuilder,
     events: HashMap<String, EventId>,
+    /// The periods of each event that are printed.
+    periods: HashMap<EventId, Periods>,
     count: u64,
     /// The event, thread and weight of the record to which frames belong, its frames and their marks.
     open: Option<(EventId, ThreadId, u64)>,
@@ -280,6 +283,9 @@ impl Records {
             None => self.event(name, header.period),
         };
         let thread = self.stacks.thread(header.pid, header.tid, header.comm);
+        if let Some(period) = header.period {
+            self.periods.entry(event).or_default().add(period);
+        }
         self.open = Some((event, thread, header.period.unwrap_or(1)));
     }
 
@@ -304,6 +310,22 @@ impl Records {
             self.stacks.sample(event, thread, &self.stack, sum);
         }
         self.stack.clear();
+    }
+
+    /// Notes samples whose period is far above those of the others of their event.
+    fn note_outlying_periods(&mut self) {
+        let mut events: Vec<_> = self.events.iter().collect();
+        events.sort_by_key(|(_, id)| **id);
+        for (name, id) in events {
+            let event = Event::named(name);
+            let is_clock = matches!(event.base(), "cpu-clock" | "task-clock");
+            let periods = self.periods.get(id);
+            if let Some(outlying) = periods.and_then(|periods| periods.outlying(is_clock)) {
+                let detail = outlying.detail(name, event.unit == Unit::Nanoseconds);
+                let caveats = self.stacks.builder.caveats();
+                caveats.add_detail(CaveatKind::OutlyingPeriod, outlying.count, detail);
+            }
+        }
     }
 
     fn bad(&mut self, number: u64) {

@@ -7,6 +7,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
@@ -54,8 +55,10 @@ pub(super) fn open_event(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The time now, in nanoseconds of the clock of all records: `CLOCK_MONOTONIC`.
+/// The time now, in nanoseconds of the clock of all records: `CLOCK_MONOTONIC` as the kernel has it,
+/// outside of time namespaces.
 pub(super) fn now() -> u64 {
+    static OFFSET: OnceLock<i64> = OnceLock::new();
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -63,7 +66,26 @@ pub(super) fn now() -> u64 {
     // SAFETY: the kernel writes one timespec through the pointer, which is to a live local. The clock
     // is always there.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    let now = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    let offset = OFFSET.get_or_init(|| {
+        let offsets = std::fs::read_to_string("/proc/self/timens_offsets");
+        offsets
+            .ok()
+            .and_then(|text| monotonic_offset(&text))
+            .unwrap_or(0)
+    });
+    now.saturating_add_signed(offset.saturating_neg())
+}
+
+/// What a time namespace adds to the kernel's `CLOCK_MONOTONIC`, in nanoseconds. Lines of
+/// `timens_offsets` are a clock, seconds and nanoseconds.
+fn monotonic_offset(text: &str) -> Option<i64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("monotonic "))?;
+    let mut words = line.split_whitespace().map(str::parse::<i64>);
+    let (seconds, nanoseconds) = (words.next()?.ok()?, words.next()?.ok()?);
+    seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
 }
 
 /// The id by which records name this event.
@@ -312,5 +334,18 @@ pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
         Err(io::Error::last_os_error())
     } else {
         Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_of_a_time_namespace_is_that_of_its_clock() {
+        let text = "monotonic           -5   1000000\nboottime           100         0\n";
+        assert_eq!(monotonic_offset(text), Some(-4_999_000_000));
+        assert_eq!(monotonic_offset("boottime 100 0\n"), None);
+        assert_eq!(monotonic_offset(""), None);
     }
 }

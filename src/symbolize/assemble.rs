@@ -85,7 +85,7 @@ pub(super) fn profile<'h>(
     );
     identities.complete(&mut builder);
     kernel_entries::note(&mut builder);
-    if options.repairs && trace.caveats.count(CaveatKind::NoStacks) == 0 {
+    if options.repairs && trace.has_user_stacks() {
         builder.quality(checked.quality);
         // Short stacks that begin where the program does are whole.
         if checked.quality.rooted * 2 > checked.quality.stacks {

@@ -1,5 +1,7 @@
 //! From an open recording to a trace.
 
+use rustc_hash::FxHashSet;
+
 use crate::base::workers;
 use crate::perfdata::{Error, Pass, Reader};
 
@@ -28,13 +30,23 @@ pub fn read(
 ) -> Result<Trace, Error> {
     let wanted: Scope = scope.into();
     workers::scope(|scope| {
+        let mut misfits = FxHashSet::default();
         loop {
             let copies = unwinding.map(|how| StackCopies::new(Unwinders::new(scope, how)));
-            let mut tracer = Tracer::new(wanted, copies, Dumps::timed(jit), &mut on_hit);
+            let mut tracer = Tracer::new(
+                wanted,
+                copies,
+                Dumps::timed(jit, misfits.clone()),
+                &mut on_hit,
+            );
             let pass = reader.visit(&mut progress, |reader, record| {
                 tracer.record(reader, record)
             })?;
-            if pass == Pass::Done {
+            // Known only in the end: the names of the samples before depend on it.
+            let found = tracer.dumps.misfits();
+            if pass == Pass::Done && !found.is_empty() {
+                misfits.extend(found);
+            } else if pass == Pass::Done {
                 return Ok(tracer.finish(reader));
             }
         }

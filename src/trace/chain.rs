@@ -107,6 +107,19 @@ fn places(
     words.flatten()
 }
 
+/// Whether the frame that was running is missing from a chain: what ran was not in user space, and the
+/// innermost frame is in user space, or there is none.
+fn lacks_running_frame(innermost: Option<Space>, mode: Space) -> bool {
+    mode != Space::User && innermost.is_none_or(|space| space == Space::User)
+}
+
+/// The program counter of a sample, where its stack depends on it: where it is not in the chain.
+pub(super) fn running_outside(sample: &Sample<'_>, chain: Words<'_>, mode: CpuMode) -> Option<u64> {
+    let innermost = addresses(chain, mode).next().map(|(_, space, _)| space);
+    let is_outside = innermost.is_none() || lacks_running_frame(innermost, Space::of(mode));
+    sample.ip.filter(|_| is_outside)
+}
+
 /// A frame that a chain of frame pointers led to.
 fn by_frame_pointer(space: Space, address: CodeAddress) -> Link {
     Link {
@@ -218,6 +231,15 @@ pub(super) fn links(
     let all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode)
         .take_while(|&(_, space, _)| space != Space::User || lbr.is_none());
     links.extend(all.map(|(_, space, address)| by_frame_pointer(space, address)));
+    let recorded = links.len();
+    let mode_space = Space::of(mode);
+    // A recorder may ask for the user's part of the stacks only. The code that ran is in the sample.
+    if lacks_running_frame(links.first().map(|link| link.space), mode_space)
+        && let Some(ip) = sample.ip
+    {
+        let running = by_frame_pointer(mode_space, CodeAddress::Instruction(ip));
+        links.insert(0, running);
+    }
     if let Some(lbr) = lbr {
         // The branches are the calls that have not returned, innermost first: the frame that was
         // running (in the kernel's time: where the last call went), then where each came from.
@@ -244,7 +266,7 @@ pub(super) fn links(
         });
     }
     let shape = Shape {
-        cut: lbr.is_none() && is_full(links.len(), attr),
+        cut: lbr.is_none() && is_full(recorded, attr),
         user_frames: links.iter().filter(|l| l.space == Space::User).count(),
     };
     links.reverse();

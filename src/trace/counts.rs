@@ -10,7 +10,7 @@
 
 use linux_perf_event_reader::{AttrFlags, constants};
 
-use crate::base::{Caveats, Counted, Counting};
+use crate::base::{Caveats, Counted, Counting, Periods};
 use crate::perfdata::{Attr, Reader, Sample};
 
 /// What the samples of one event add up to, and what its counter says.
@@ -35,14 +35,16 @@ pub(super) struct Counts {
     events: Vec<Sum>,
     /// Whether the first count has begun before the samples have.
     is_part: bool,
+    /// The periods of the samples that count by them, by event.
+    periods: Vec<Periods>,
 }
 
 impl Counts {
     /// Starts over, at the current values of the counters.
     pub(super) fn reset(&mut self) {
         *self = Counts {
-            events: Vec::new(),
             is_part: true,
+            ..Counts::default()
         };
     }
 
@@ -51,6 +53,19 @@ impl Counts {
         let sum = self.sum(event);
         sum.weight = sum.weight.saturating_add(weight);
         sum.samples += 1;
+    }
+
+    /// A sample that counts by its period was read.
+    pub(super) fn period(&mut self, event: usize, period: u64) {
+        if event >= self.periods.len() {
+            self.periods.resize(event + 1, Periods::default());
+        }
+        self.periods[event].add(period);
+    }
+
+    /// The periods of the samples, by event.
+    pub(super) fn periods(&self) -> &[Periods] {
+        &self.periods
     }
 
     /// The counter of the event with this id was read.

@@ -12,10 +12,10 @@
 use std::sync::Arc;
 
 use linux_perf_event_reader::AttrFlags;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{CaveatKind, Caveats, GeneratedCode};
-use crate::perfdata::Reader;
+use crate::perfdata::{Reader, Task};
 
 use super::stacks::Stacks;
 use super::{Image, ImageKind};
@@ -42,7 +42,16 @@ struct Feed {
     image: Image,
     code: Arc<[GeneratedCode]>,
     next: usize,
+    /// When a thread of the process ended last.
+    ended: Option<u64>,
+    /// Whether its first thread has ended.
+    is_over: bool,
 }
+
+/// Code is listed after the file was made and mapped. It may be listed earlier by less than this
+/// number of nanoseconds, which is below the least offset of a time namespace: as a rule they are
+/// whole seconds.
+const SLACK: u64 = 900_000_000;
 
 /// The jitdump files of all processes.
 #[derive(Default)]
@@ -53,14 +62,17 @@ pub(super) struct Dumps<'a> {
     is_growing: bool,
     feeds: FxHashMap<i32, Feed>,
     untimed: Vec<Image>,
+    /// The files whose times turned out not to be those of the recording.
+    misfits: FxHashSet<String>,
     caveats: Caveats,
 }
 
 impl<'a> Dumps<'a> {
-    /// Dumps that are read once.
-    pub(super) fn timed(source: Option<&'a dyn JitSource>) -> Self {
+    /// Dumps that are read once. The times of `misfits` are not used.
+    pub(super) fn timed(source: Option<&'a dyn JitSource>, misfits: FxHashSet<String>) -> Self {
         Dumps {
             source,
+            misfits,
             ..Dumps::default()
         }
     }
@@ -74,8 +86,13 @@ impl<'a> Dumps<'a> {
         }
     }
 
-    /// A process has mapped a file. Tells whether it is a jitdump, and reads it if it is.
-    pub(super) fn is_dump(&mut self, reader: &Reader, path: &str, pid: i32) -> bool {
+    /// A process has mapped a file at a time. Tells whether it is a jitdump, and reads it if it is.
+    pub(super) fn is_dump(
+        &mut self,
+        reader: &Reader,
+        path: &str,
+        (pid, time): (i32, Option<u64>),
+    ) -> bool {
         let Some(source) = self.source.filter(|source| source.is_dump(path)) else {
             return false;
         };
@@ -110,12 +127,23 @@ impl<'a> Dumps<'a> {
                 return true;
             }
         };
+        // In a time namespace CLOCK_MONOTONIC is another clock than that of the recording.
+        let is_misfit = |code: &Arc<[GeneratedCode]>| {
+            let first = code.first().map(|code| code.time.saturating_add(SLACK));
+            self.misfits.contains(path) || first.zip(time).is_some_and(|(first, time)| first < time)
+        };
         match code {
+            Some(code) if is_misfit(&code) => {
+                self.caveats.add_detail(CaveatKind::JitOtherTime, 1, path);
+                self.untimed.push(image(false));
+            }
             Some(code) => {
                 let feed = Feed {
                     image: image(true),
                     code,
                     next: 0,
+                    ended: None,
+                    is_over: false,
                 };
                 self.feeds.insert(pid, feed);
             }
@@ -130,6 +158,25 @@ impl<'a> Dumps<'a> {
     /// Returns the files that do not state when code was where.
     pub(super) fn untimed(&self) -> &[Image] {
         &self.untimed
+    }
+
+    /// A thread has ended.
+    pub(super) fn exit(&mut self, task: &Task, time: Option<u64>) {
+        if let Some(feed) = self.feeds.get_mut(&task.pid) {
+            feed.ended = feed.ended.max(time);
+            feed.is_over |= task.pid == task.tid;
+        }
+    }
+
+    /// Returns the files that list code later than their process ended: their times are not those of
+    /// the recording.
+    pub(super) fn misfits(&self) -> FxHashSet<String> {
+        let is_misfit = |feed: &&Feed| {
+            let last = feed.code.last().map(|code| code.time);
+            feed.is_over && feed.ended.is_some() && last > feed.ended
+        };
+        let found = self.feeds.values().filter(is_misfit);
+        found.map(|feed| feed.image.path.to_string()).collect()
     }
 
     /// A process has replaced its program.
@@ -211,6 +258,8 @@ mod tests {
                 image,
                 code: code.into(),
                 next: 0,
+                ended: None,
+                is_over: false,
             },
         );
         let mut stacks = Stacks::default();

@@ -37,7 +37,7 @@ pub(super) struct Circumstances {
     /// The flags of the record.
     pub(super) misc: u16,
     pub(super) event: usize,
-    /// The program counter, where the chain has no address.
+    /// The program counter, where the chain does not have it.
     pub(super) ip: Option<u64>,
     /// Of a chain that is known by what it was before it went astray, whether it had two frames in
     /// user space at most.

@@ -64,7 +64,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{Caveats, Event, IdVec, Sampling, WeightSum, define_id};
+use crate::base::{CaveatKind, Caveats, Event, IdVec, Sampling, WeightSum, define_id};
 
 define_id! {
     /// A row of [`Trace::events`].
@@ -131,5 +131,14 @@ impl TraceSample {
             squares: self.squares,
             count: self.count,
         }
+    }
+}
+
+impl Trace {
+    /// Whether stacks hold callers of functions in user space. Without them a single frame is all there
+    /// is of user space, and nothing was cut.
+    pub fn has_user_stacks(&self) -> bool {
+        let lacking = [CaveatKind::NoStacks, CaveatKind::NoUserStacks];
+        lacking.iter().all(|&kind| self.caveats.count(kind) == 0)
     }
 }

@@ -7,9 +7,12 @@ use std::path::Path;
 
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 
-use crate::base::{BROKEN, CaveatKind, Caveats, IdVec, TRUNCATED, utf8};
-use crate::perfdata::{CountedImage, Reader};
+use crate::base::{
+    BROKEN, CaveatKind, Caveats, Counting, IdVec, Periods, Sampling, TRUNCATED, utf8,
+};
+use crate::perfdata::{Attr, CountedImage, Reader, RecordedStacks};
 
+use super::counts::counting;
 use super::events::{event, sampling};
 use super::image::mark_image;
 use super::known_chains::KnownChains;
@@ -158,7 +161,9 @@ impl Tracer<'_, '_, '_> {
             caveats.add(CaveatKind::Lost, lost);
         }
         self.counts.compare(reader, caveats);
+        note_outlying_periods(self.counts.periods(), reader, caveats);
         if caveats.count(CaveatKind::NotUnwound) == 0
+            && !excludes_user_stacks(reader)
             && self.depths.user_samples >= FEW_SAMPLES
             && self.depths.shallow * 2 > self.depths.user_samples
         {
@@ -191,6 +196,20 @@ impl Tracer<'_, '_, '_> {
                 .and_then(|(clock, (first, _))| clock.wall_time(first)),
             ..Recording::of(reader, self.times.map(|(_, last)| last), &self.first_mapped)
         };
+    }
+}
+
+/// Notes samples whose period is far above those of the others of their event.
+fn note_outlying_periods(periods: &[Periods], reader: &Reader, caveats: &mut Caveats) {
+    for (periods, event) in periods.iter().zip(reader.events()) {
+        let attr = &event.attr;
+        let is_clock = matches!(counting(attr), Counting::Clock | Counting::UserClock);
+        let is_drawn = sampling(attr) == Sampling::Drawn;
+        let is_constant = is_clock || attr.fixed_period().is_some() && is_drawn;
+        if let Some(outlying) = periods.outlying(is_constant) {
+            let detail = outlying.detail(&event.name, is_clock);
+            caveats.add_detail(CaveatKind::OutlyingPeriod, outlying.count, detail);
+        }
     }
 }
 
@@ -232,4 +251,30 @@ fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
     if all(|attr| !attr.sample_format().intersects(STACKS)) {
         caveats.add(CaveatKind::NoStacks, 1);
     }
+    if excludes_user_stacks(reader) {
+        caveats.add(CaveatKind::NoUserStacks, 1);
+    }
+    let is_of_user_only = |attr: &Attr| {
+        let flags = attr.flags();
+        flags.contains(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL)
+            && !flags.contains(AttrFlags::EXCLUDE_KERNEL)
+    };
+    let events = reader.events().iter().map(|event| &event.attr);
+    if events.filter(|attr| has_chain(attr)).any(is_of_user_only) {
+        caveats.add(CaveatKind::NoKernelStacks, 1);
+    }
+}
+
+fn has_chain(attr: &Attr) -> bool {
+    attr.sample_format().contains(SampleFormat::CALLCHAIN)
+}
+
+/// Whether call chains were asked for without their part in user space, and nothing else holds that.
+fn excludes_user_stacks(reader: &Reader) -> bool {
+    let attrs = reader.events().iter().map(|event| &event.attr);
+    let mut chains = attrs.clone().filter(|attr| has_chain(attr));
+    let has_branches = |attr: &Attr| attr.sample_format().contains(SampleFormat::BRANCH_STACK);
+    RecordedStacks::of(attrs.clone()) == RecordedStacks::Chain
+        && chains.all(|attr| attr.flags().contains(AttrFlags::EXCLUDE_CALLCHAIN_USER))
+        && !attrs.clone().any(has_branches)
 }

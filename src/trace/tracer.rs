@@ -160,6 +160,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             }
             Body::Exit(task) => {
                 self.stacks.forget(task.tid);
+                self.dumps.exit(task, record.time);
                 if task.pid == task.tid {
                     self.uncounted.exit(task.pid);
                 }
@@ -224,7 +225,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let covered = self.covers(sample);
         self.taken += u64::from(covered);
         let deltas = self.deltas(reader, sample);
-        self.counts.sample(sample.event, weight_of(reader, sample));
+        let weight = weight_of(reader, sample);
+        self.counts.sample(sample.event, weight);
+        if deltas.is_none() {
+            self.counts.period(sample.event, weight);
+        }
         let is_switch = self.is_switch(reader, record, sample);
         if !covered && !is_switch {
             return;
@@ -234,7 +239,6 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let tid = sample.tid.unwrap_or(pid);
         self.note_exec(record, pid);
         self.dumps.advance(pid, sample.time, &mut self.stacks);
-        let weight = weight_of(reader, sample);
         let is_copied = self.copies.is_some()
             && Copy::is_in(
                 sample,

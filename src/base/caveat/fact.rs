@@ -33,6 +33,9 @@ impl CaveatKind {
                                high by as much"
                 .into(),
             Miscounted => "samples do not add up to the kernel's own count".into(),
+            OutlyingPeriod => {
+                format!("{n} sample{s} with a period far above those of the others")
+            }
             Disordered => format!("{n} record{s} arrived too late to be sorted by time"),
             UnknownEvent => format!("{n} sample{s} of an event that the file does not define"),
             WeightLimit => {
@@ -72,6 +75,12 @@ impl CaveatKind {
             NoStacks => {
                 "recorded without call stacks: totals include inlined functions, but no calls".into()
             }
+            NoUserStacks => "recorded with call stacks of the kernel only: functions in user space have \
+                             no callers"
+                .into(),
+            NoKernelStacks => "recorded with call stacks of user space only: of the kernel, stacks have \
+                               only the function that ran"
+                .into(),
             NotUnwound => {
                 format!(
                     "{n} sample{s} with stack copies of an unsupported architecture, not unwound"
@@ -129,6 +138,10 @@ impl CaveatKind {
             JitWithoutTime => format!(
                 "{n} jitdump file{s} read without times: they use another clock than the recording"
             ),
+            JitOtherTime => format!(
+                "{n} jitdump file{s} read without times: they do not fit those of the recording (a \
+                 time namespace?)"
+            ),
             BadJitDump => format!("{n} jitdump file{s} could not be read completely"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
@@ -150,6 +163,12 @@ impl CaveatKind {
                 format!("{n} program{s} started by exec, whose calls were not counted")
             }
             SourcesLeftOut => format!("{n} source file{s} left out"),
+            NoLibraryTime => {
+                let libraries = if is_one { "library" } else { "libraries" };
+                format!(
+                    "time in {n} shared {libraries} is not in gmon.out, which covers the program's own code"
+                )
+            }
             NothingCounted => {
                 "no call stacks, and no call counts: totals are unknown".into()
             }

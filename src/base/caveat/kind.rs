@@ -35,6 +35,8 @@ pub enum CaveatKind {
     MissedSwitches,
     /// Other events whose samples do not add up to what the kernel counted; details: each, with both.
     Miscounted,
+    /// Samples whose period is far above those of all others; details: each event, with both.
+    OutlyingPeriod,
     /// Records that arrived too late to be sorted by time.
     Disordered,
     /// Samples of an event id that no event of the file has.
@@ -59,6 +61,10 @@ pub enum CaveatKind {
     BlockedBefore,
     /// The recording has no call stacks.
     NoStacks,
+    /// Call stacks were recorded without their part in user space.
+    NoUserStacks,
+    /// Call stacks were recorded without their part in the kernel, which was sampled.
+    NoKernelStacks,
     /// Samples with a copy of the user's stack from a machine whose stacks are not unwound.
     NotUnwound,
     /// Samples whose stack was unwound to the end of its copy, and goes on; details: bytes copied.
@@ -112,6 +118,9 @@ pub enum CaveatKind {
     /// Lists of generated code whose times cannot be compared with those of the samples; details:
     /// paths.
     JitWithoutTime,
+    /// Lists of generated code whose times are not those of the recording, although both have the same
+    /// clock; details: paths.
+    JitOtherTime,
     /// Lists of generated code that could not be read completely; details: path and reason.
     BadJitDump,
     /// Kernel samples without names because the kernel hides its addresses.
@@ -133,6 +142,8 @@ pub enum CaveatKind {
     UndecodedCode,
     /// Numbers of calls and time by function, without stacks: totals are estimates.
     CountsOnly,
+    /// Shared libraries of a program whose histogram of addresses covers its own code; details: names.
+    NoLibraryTime,
     /// A histogram of addresses with neither stacks nor counted calls.
     NothingCounted,
     /// Files whose code was not searched for calls; details: path and reason.
@@ -180,6 +191,7 @@ impl CaveatKind {
             ShortThreads => "short-threads",
             MissedSwitches => "missed-switches",
             Miscounted => "miscounted",
+            OutlyingPeriod => "outlying-period",
             Disordered => "disordered",
             UnknownEvent => "unknown-event",
             WeightLimit => "weight-limit",
@@ -191,6 +203,8 @@ impl CaveatKind {
             OffBefore => "off-before",
             BlockedBefore => "blocked-before",
             NoStacks => "no-stacks",
+            NoUserStacks => "no-user-stacks",
+            NoKernelStacks => "no-kernel-stacks",
             NotUnwound => "not-unwound",
             ShortCopy => "short-copy",
             EmptyCopy => "empty-copy",
@@ -214,6 +228,7 @@ impl CaveatKind {
             FoldedCode => "folded-code",
             ReusedCode => "reused-code",
             JitWithoutTime => "jit-without-time",
+            JitOtherTime => "jit-other-time",
             BadJitDump => "bad-jitdump",
             HiddenKernel => "hidden-kernel",
             BadDebugInfo => "bad-debug-info",
@@ -224,6 +239,7 @@ impl CaveatKind {
             AstrayCalls => "astray-calls",
             UndecodedCode => "undecoded-code",
             CountsOnly => "counts-only",
+            NoLibraryTime => "no-library-time",
             NothingCounted => "nothing-counted",
             UnscannedBinary => "unscanned-binary",
             FoldedFunctions => "folded-functions",

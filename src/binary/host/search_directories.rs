@@ -5,6 +5,7 @@
 //!   /usr/lib/debug/usr/bin/prog.debug                  debug files by path
 //!   ~/.debug/.build-id/ab/cdef…/{elf,debug,vdso}       perf's cache of what was recorded
 //!   ~/.cache/debuginfod_client/abcdef…/{executable,debuginfo}
+//!                                                      what debuginfod's client has fetched
 //! ```
 //!
 //! Nothing is ever fetched.
@@ -136,12 +137,13 @@ impl SearchDirectories {
         };
         let directory = |name| std::env::var_os(name).map(PathBuf::from);
         let absolute = |path: &PathBuf| path.is_absolute();
-        if let Some(home) = directory("HOME").filter(absolute) {
-            places.recorded.push(home.join(".debug"));
-            places.fetched.push(home.join(".cache/debuginfod_client"));
-        }
-        let cache = directory("DEBUGINFOD_CACHE_PATH").filter(absolute);
-        places.fetched.extend(cache);
+        let home = directory("HOME").filter(absolute);
+        places.recorded = home.iter().map(|home| home.join(".debug")).collect();
+        places.fetched = fetched(
+            directory("DEBUGINFOD_CACHE_PATH"),
+            home.as_deref(),
+            directory("XDG_CACHE_HOME").filter(absolute),
+        );
         places
     }
 
@@ -359,6 +361,19 @@ impl SearchDirectories {
     }
 }
 
+/// The caches of debuginfod's client, in the order in which it takes the first that exists
+/// (`debuginfod_query_server` in elfutils). Files are checked by build id, so all of them are used.
+fn fetched(named: Option<PathBuf>, home: Option<&Path>, xdg: Option<PathBuf>) -> Vec<PathBuf> {
+    // The client takes a relative path from where it runs.
+    let named = named.and_then(|path| std::path::absolute(path).ok());
+    let former = home.map(|home| home.join(".debuginfod_client_cache"));
+    let usual = home.map(|home| home.join(".cache"));
+    let caches = [xdg, usual].into_iter().flatten();
+    let mut all: Vec<PathBuf> = named.into_iter().chain(former).collect();
+    all.extend(caches.map(|cache| cache.join("debuginfod_client")));
+    all
+}
+
 /// The file at `place` if it has this build id.
 pub(in crate::binary) fn open(
     place: &FileLocation,
@@ -402,6 +417,23 @@ fn checksum(source: &Source) -> Result<u32, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_caches_of_debuginfod_are_used_in_its_order() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        let home = Path::new("/home/u");
+        let all = fetched(path("/named"), Some(home), path("/xdg"));
+        let expected = [
+            "/named",
+            "/home/u/.debuginfod_client_cache",
+            "/xdg/debuginfod_client",
+            "/home/u/.cache/debuginfod_client",
+        ];
+        assert_eq!(all, expected.map(PathBuf::from));
+        let own = std::env::current_dir().unwrap();
+        assert_eq!(fetched(path("cache"), None, None), [own.join("cache")]);
+        assert!(fetched(path(""), None, None).is_empty());
+    }
 
     #[test]
     fn the_checksum_is_that_of_zlib() {

@@ -59,7 +59,7 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             see_the_kernel(situation)
         ),
         Kind::UnsureSwitch => format!("use larger buffers: {}", sample("--off-cpu -m 8192")),
-        Kind::NoStacks => format!("record call stacks: {}", sample("-g fp")),
+        Kind::NoStacks | Kind::NoUserStacks => format!("record call stacks: {}", sample("-g fp")),
         Kind::NotUnwound => format!("record with frame pointers: {}", sample("-g fp")),
         Kind::ShortCopy => format!(
             "copy more of each stack: {}",

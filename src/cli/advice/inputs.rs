@@ -1,7 +1,9 @@
 //! What can be done about a file that cannot be shown.
 
+use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use proftool::base::shell_quoted;
 use proftool::binary;
@@ -25,6 +27,9 @@ pub fn on_error(error: &Error, show: &str) -> Option<String> {
                 "make a recording: proftool record -- COMMAND".into()
             }
         }
+        Reason::Io { source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            return on_refusal(file, show);
+        }
         Reason::NotRegular { kind: "a pipe" } => {
             format!("read it from standard input: {show} - < {path}")
         }
@@ -44,6 +49,52 @@ pub fn on_error(error: &Error, show: &str) -> Option<String> {
         Reason::Gmon { .. } => "name the program that made it: --binary PROGRAM".into(),
         _ => return None,
     })
+}
+
+const ROOT: u32 = 0;
+
+/// The user of this process; `None` for root, to whom nothing more can be permitted.
+fn user() -> Option<u32> {
+    let user = fs::metadata("/proc/self").ok()?.uid();
+    (user != ROOT).then_some(user)
+}
+
+/// What can be done about any file that this user may not read; `show` as in [`on_error`].
+pub fn as_root(file: &Path, show: &str) -> Option<String> {
+    let path = shell_quoted(&file.to_string_lossy());
+    user().map(|_| format!("run as root: {show} {path}"))
+}
+
+/// What can be done about a recording that this user may not read.
+fn on_refusal(file: &Path, show: &str) -> Option<String> {
+    let user = user()?;
+    let path = shell_quoted(&file.to_string_lossy());
+    let as_root = as_root(file, show)?;
+    let owner = fs::metadata(file).map(|file| file.uid());
+    Some(match owner {
+        Ok(owner) if owner == user => format!("permit it: chmod u+r {path}"),
+        Ok(ROOT) => format!("it belongs to root: sudo chown $USER {path}, or {as_root}"),
+        Ok(_) => format!("it belongs to another user: {as_root}"),
+        Err(_) => match closed_directory(file) {
+            Some(directory) => format!(
+                "this user may not enter {}: {as_root}",
+                shell_quoted(&directory.to_string_lossy())
+            ),
+            None => as_root,
+        },
+    })
+}
+
+/// The directory of a path, or one above it, that this user may not enter; `None` for one that only a
+/// link leads to.
+fn closed_directory(file: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(file).ok()?;
+    let is_hidden = |path: &&Path| {
+        let status = fs::symlink_metadata(path);
+        status.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let below = whole.ancestors().filter(is_hidden).last()?;
+    below.parent().map(Path::to_owned)
 }
 
 #[cfg(test)]

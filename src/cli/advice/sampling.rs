@@ -60,6 +60,9 @@ pub fn on_error(error: &Error) -> Option<String> {
         Error::NotTraced { .. } => "a debugger, a sandbox (seccomp) or kernel.yama.ptrace_scope may \
             forbid it; without --counts it is sampled only"
             .into(),
+        Error::EarlierStays { old, .. } if old.symlink_metadata().is_err() => {
+            "record to another file: -o FILE".into()
+        }
         Error::EarlierStays { old, .. } => format!(
             "move {} away, or record to another file: -o FILE",
             old.display()
@@ -159,13 +162,17 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_was_kept_is_named() {
-        let error = Error::EarlierStays {
-            path: "perf.data".into(),
-            old: "perf.data.old".into(),
-            reason: String::new(),
+    fn what_is_in_the_way_of_a_recording_is_named_if_it_exists() {
+        let advice = |old: &str| {
+            let error = Error::EarlierStays {
+                path: "perf.data".into(),
+                old: old.into(),
+                reason: String::new(),
+            };
+            on_error(&error).unwrap()
         };
-        let advice = on_error(&error).unwrap();
-        assert!(advice.contains("move perf.data.old away"), "{advice}");
+        let this = file!();
+        assert!(advice(this).contains(&format!("move {this} away")));
+        assert_eq!(advice("no.such.file"), "record to another file: -o FILE");
     }
 }

@@ -18,7 +18,7 @@ use proftool::export::json;
 use proftool::sampler::Command;
 use proftool::view::doctor::{self, Check, Findings, Status};
 
-use super::advice::Situation;
+use super::advice::{Situation, inputs};
 use super::answer::{self, Forms};
 use super::failure::{fragment, hinted};
 use super::look::Output;
@@ -87,9 +87,12 @@ fn of_file(named: &Path) -> anyhow::Result<Findings> {
     };
     let unopened = |error: std::io::Error| {
         let reason = fragment(&error.to_string());
+        let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied;
         hinted(
             format!("could not open {}: {reason}", named.display()),
-            None,
+            is_refused
+                .then(|| inputs::as_root(named, "proftool doctor"))
+                .flatten(),
         )
     };
     if named == Path::new("-") {

@@ -41,6 +41,7 @@ const SAMPLES: &[CaveatKind] = &[
     CaveatKind::ShortThreads,
     CaveatKind::MissedSwitches,
     CaveatKind::Miscounted,
+    CaveatKind::OutlyingPeriod,
     CaveatKind::Truncated,
     CaveatKind::Unfinished,
     CaveatKind::Skipped,

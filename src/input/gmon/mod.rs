@@ -29,7 +29,7 @@ use rustc_hash::FxHashSet;
 use self::file::{Gmon, Shape};
 use self::share::Shares;
 use super::{AsGprof, Error, Options};
-use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum};
+use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum, utf8};
 use crate::binary::{self, Binary, Finder, demangle};
 use crate::profile::{
     Builder, Call, CallKind, Function, FunctionId, FunctionKind, Histogram, Module, ModuleId,
@@ -210,6 +210,9 @@ fn read_by(
             },
             1,
         );
+    }
+    for library in program.needed().libraries {
+        caveats.add_detail(CaveatKind::NoLibraryTime, 1, utf8(&library));
     }
     for &(from, to, count) in &counted.calls {
         builder.count(Some(ids[from]), ids[to], count);

@@ -42,8 +42,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
     } else {
         CaveatKind::BrokenStack
     };
-    // In a recording without stacks, a single frame is all there is: nothing was cut.
-    let has_stacks = trace.caveats.count(CaveatKind::NoStacks) == 0;
+    let has_stacks = trace.has_user_stacks();
     checks.note_callers_of_main();
     let beginnings = Beginnings::of(trace, checks);
     let mut is_any_changed = false;

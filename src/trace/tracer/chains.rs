@@ -42,10 +42,7 @@ impl Tracer<'_, '_, '_> {
             memory: self.stacks.memory(pid),
             misc: record.misc,
             event: sample.event,
-            ip: match chain::addresses(chain, record.cpu_mode()).next() {
-                Some(_) => None,
-                None => sample.ip,
-            },
+            ip: chain::running_outside(sample, chain, record.cpu_mode()),
             is_shallow: None,
         };
         let mut key = self.known_chains.key(chain, circumstances);

@@ -60,7 +60,10 @@ impl Tracer<'_, '_, '_> {
                 self.dumps
                     .advance(mapping.pid, record.time, &mut self.stacks);
                 // The page that shows the file is there to name it; no code of it runs.
-                if self.dumps.is_dump(reader, &path, mapping.pid) {
+                if self
+                    .dumps
+                    .is_dump(reader, &path, (mapping.pid, record.time))
+                {
                     return;
                 }
                 if let Some(stubs) = stubs(reader, &path, mapping.page_offset, (start, end)) {

@@ -260,3 +260,21 @@ fn a_function_that_ran_and_has_no_counted_call_was_called_unknown_times() {
     // The C library calls main.
     assert_eq!((of("main"), of("scan")), (None, Some(2)));
 }
+
+#[test]
+fn time_in_shared_libraries_is_noted_as_missing() {
+    let notes = |name: &str, flags: &[&str]| {
+        let run = Run::of(name, PARTS, flags)?;
+        let caveats = run.profile(&run.with_ticks(&[("scan", 5)])).caveats;
+        let notes = caveats.iter().map(|caveat| caveat.to_string());
+        Some(notes.collect::<Vec<_>>().join("\n"))
+    };
+    let note = "time in 1 shared library is not in gmon.out, which covers the program's own code: \
+                libc.so.6";
+    if let Some(notes) = notes("linked", &["-O0"]) {
+        assert!(notes.contains(note), "{notes}");
+    }
+    if let Some(notes) = notes("static", &["-O0", "-static"]) {
+        assert!(!notes.contains("shared librar"), "{notes}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Jitdump files: written here by hand, as the specification of perf has them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proftool::binary::{Error, JitDump, JitFrame};
 
@@ -226,9 +226,12 @@ fn with_any_changed_bytes_the_result_is_consistent() {
 /// Samples at these times and addresses of a process that wrote a jitdump: `Calc.sum` is compiled
 /// twice, and `Calc.mul` takes the place of its first code. The rows are names and samples.
 fn rows(test: &str, has_clock: bool) -> (Vec<(String, u64)>, String) {
-    let (data, _) = recorded(test, has_clock);
+    rows_of(&recorded(test, has_clock).0)
+}
+
+fn rows_of(data: &Path) -> (Vec<(String, u64)>, String) {
     let mut command = proftool(&["flat", "--format", "json", "--min", "0"]);
-    let output = command.arg(&data).output().unwrap();
+    let output = command.arg(data).output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = json["functions"].as_array().unwrap().iter();
     // The callers are missing on all of these stacks: a mark has their total.
@@ -371,6 +374,62 @@ fn without_a_common_clock_reused_addresses_are_ambiguous() {
         "{caveats}"
     );
     assert!(caveats.contains("another clock"), "{caveats}");
+}
+
+/// A time namespace shifts the times in the file. Two functions were at one address, so without times it
+/// is not known which of them ran; a third has an address of its own.
+#[test]
+fn times_of_another_time_namespace_are_not_used() {
+    const SECOND: u64 = 1_000_000_000;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("jit-namespace");
+    std::fs::create_dir_all(&folder).unwrap();
+    let dump = folder.join(format!("jit-{PID}.dump"));
+    let data = folder.join("perf.data");
+    let task = PID as i32;
+    let begin = 100 * SECOND;
+    for (shift, fits) in [
+        (0, true),
+        (SECOND as i64, false),
+        (5000 * SECOND as i64, false),
+        (-(SECOND as i64), false),
+        (-90 * SECOND as i64, false),
+    ] {
+        let mut file = File::new(false, 0);
+        let listed = |time: u64| begin.saturating_add_signed(shift) + time;
+        file.load(listed(SECOND / 100), "first", 0x1000, 0x20, 0);
+        file.load(listed(SECOND / 50), "alone", 0x2000, 0x20, 1);
+        file.load(listed(SECOND / 2), "second", 0x1000, 0x20, 2);
+        std::fs::write(&dump, &file.bytes).unwrap();
+        let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+        recording.process(task, "java");
+        recording.mapping(task, dump.to_str().unwrap(), (0x9000, 0x1000), 0);
+        recording.mapped_at(begin);
+        recording.mapping(task, "//anon", (0x1000, 0x2000), 0);
+        recording.mapped_at(begin);
+        for (time, address) in [
+            (SECOND / 10, 0x1008),
+            (SECOND / 5, 0x2008),
+            (SECOND * 3 / 5, 0x1008),
+        ] {
+            recording.sample(Taken {
+                task,
+                time: begin + time,
+                user: &[address],
+                ..Taken::default()
+            });
+        }
+        recording.exit(task, begin + SECOND * 4 / 5);
+        recording.write(&data);
+        let (rows, caveats) = rows_of(&data);
+        let own = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.1);
+        let expected = if fits { Some(1) } else { None };
+        assert_eq!(own("first"), expected, "{shift}: {rows:?}");
+        assert_eq!(own("second"), expected, "{shift}: {rows:?}");
+        assert_eq!(own("alone"), Some(1), "{shift}: {rows:?} {caveats}");
+        let is_noted = caveats.contains("jit-other-time");
+        assert_eq!(is_noted, !fits, "{shift}: {caveats}");
+        assert!(!caveats.contains("perf record -k mono"), "{caveats}");
+    }
 }
 
 #[test]

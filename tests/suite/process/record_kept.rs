@@ -45,6 +45,11 @@ fn a_file_of_another_user_in_a_sticky_directory_also_stops_it() {
     assert_eq!(output.status.code(), Some(125));
     let said = stderr(&output);
     assert!(said.contains("only its owner may rename"), "{said}");
+    // There is no perf.data.old to move.
+    assert!(
+        said.ends_with("hint: record to another file: -o FILE\n"),
+        "{said}"
+    );
     assert_eq!(room.names(), ["perf.data", "proftool"]);
 }
 

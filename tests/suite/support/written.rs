@@ -11,6 +11,8 @@ pub const SAMPLE: u32 = 9;
 
 pub const SWITCH: u32 = 14;
 
+pub const EXIT: u32 = 4;
+
 pub const LOST: u32 = 2;
 pub const LOST_SAMPLES: u32 = 13;
 pub const KSYMBOL: u32 = 17;
@@ -34,6 +36,10 @@ pub const USE_CLOCKID: u64 = 1 << 25;
 
 pub const CONTEXT_SWITCH: u64 = 1 << 26;
 
+pub const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
+
+pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
+
 /// The software events, by their number in `perf_event_open`.
 pub const CPU_CLOCK: u64 = 0;
 
@@ -50,6 +56,10 @@ pub struct Taken<'a> {
     pub time: u64,
     pub kernel: &'a [u64],
     pub user: &'a [u64],
+    /// Where it was taken, if that is not the innermost frame.
+    pub ip: Option<u64>,
+    /// 1 if none is given.
+    pub period: Option<u64>,
 }
 
 /// A recording that is being written.
@@ -85,6 +95,16 @@ impl Recording {
         }
     }
 
+    /// The same with these flags of all its events.
+    pub fn with_flags(mut self, flags: u64) -> Recording {
+        for event in &mut self.events {
+            let all = &mut event.attr[40..48];
+            let before = u64::from_ne_bytes((&*all).try_into().unwrap());
+            all.copy_from_slice(&(before | flags).to_ne_bytes());
+        }
+        self
+    }
+
     /// A process of this name, from the start.
     pub fn process(&mut self, task: i32, name: &str) {
         let record = comm_record(task, task, name.as_bytes());
@@ -108,6 +128,20 @@ impl Recording {
         self.records.extend(mapping.record(task));
     }
 
+    /// The last mapping came about at this time.
+    pub fn mapped_at(&mut self, time: u64) {
+        // Before it: task, time; behind: processor, id.
+        let end = self.records.len() - 16;
+        self.records[end - 8..end].copy_from_slice(&time.to_ne_bytes());
+    }
+
+    /// A process of one thread ends.
+    pub fn exit(&mut self, task: i32, time: u64) {
+        let words = [task, 1, task, 1].map(i32::to_ne_bytes).concat();
+        let body = [words, time.to_ne_bytes().to_vec()].concat();
+        self.record(EXIT, 0, &body, Some((task, time)));
+    }
+
     /// A function of the kernel, from the start.
     pub fn kernel_function(&mut self, name: &str, start: u64, size: u32) {
         let mut body = start.to_ne_bytes().to_vec();
@@ -127,22 +161,21 @@ impl Recording {
                 chain.extend(frames);
             }
         }
-        let ip = chain.get(1).copied().unwrap_or_default();
+        let innermost = chain.get(1).copied().unwrap_or_default();
+        let ip = taken.ip.unwrap_or(innermost);
         let mut body = Vec::new();
         let pair = |value: i32| [value, value].map(i32::to_ne_bytes).concat();
         body.extend((taken.event as u64 + 1).to_ne_bytes());
         body.extend(ip.to_ne_bytes());
         body.extend(pair(taken.task));
         body.extend(taken.time.to_ne_bytes());
-        // Processor 0 and a period of 1.
-        for word in [0, 1, chain.len() as u64].into_iter().chain(chain) {
+        // Processor 0.
+        let period = taken.period.unwrap_or(1);
+        for word in [0, period, chain.len() as u64].into_iter().chain(chain) {
             body.extend(word.to_ne_bytes());
         }
-        let misc = if taken.kernel.is_empty() {
-            MISC_USER
-        } else {
-            MISC_KERNEL
-        };
+        let is_in_kernel = !taken.kernel.is_empty() || ip >> 63 == 1;
+        let misc = if is_in_kernel { MISC_KERNEL } else { MISC_USER };
         self.record(SAMPLE, misc, &body, None);
     }
 
