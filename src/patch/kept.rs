@@ -23,7 +23,7 @@ use crate::perfdata::{CountedCallee, CountedSite};
 /// The name under which they are kept.
 const NAME: &str = "call-sites";
 /// What is found changes with the program that finds it.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const TAIL: u8 = 1;
 const SAVES_FLAGS: u8 = 2;

@@ -87,7 +87,23 @@ impl FileSites {
             });
             Site { row, patch }
         });
-        let sites = sites.collect();
+        let mut sites: Vec<Site> = sites.collect();
+        sites.extend(calls.self_jumps.iter().map(|&(function, at)| {
+            let start = calls.functions[function].symbol.start.0;
+            let row = CountedSite {
+                at: at.0,
+                caller: start,
+                callee: CountedCallee::At(start),
+                calls: None,
+                is_tail: true,
+                saves_flags: false,
+                is_least: false,
+                is_part: false,
+            };
+            // It may be a loop around the whole function: then nothing is called.
+            Site { row, patch: None }
+        }));
+        sites.sort_by_key(|site| site.row.at);
         let (indirect_calls, indirect_jumps) = calls.indirect();
         let switches = calls.functions.iter().map(|function| function.switch_jumps);
         left_alone.indirect = indirect_calls + indirect_jumps - switches.sum::<u64>();

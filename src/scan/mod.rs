@@ -160,6 +160,9 @@ pub struct Calls {
     pub choosers: Vec<Svma>,
     /// Direct jumps from one function into the middle of another, in order of address.
     pub inside_jumps: Vec<InsideJump>,
+    /// Direct jumps of functions to their own starts, in order of address: calls of themselves by
+    /// which they make way, or loops around all that they do.
+    pub self_jumps: Vec<(CodeFunctionId, Svma)>,
     /// Direct calls into the middle of another function. They are among the sites, as calls of it.
     pub inside_calls: u64,
     /// Other direct calls to addresses at which no function starts.
@@ -280,6 +283,9 @@ impl Calls {
                 whole.indirect_jumps += undecided.jumps;
                 whole.switch_jumps += undecided.switches;
             }
+            let jumps = chunk.self_jumps.into_iter();
+            let of_whole = jumps.filter(|&(id, _)| parts.whole(id) == id);
+            self.self_jumps.extend(of_whole);
             for (caller, at, to) in chunk.inside_jumps {
                 let caller = parts.whole(caller);
                 let callee = id_at(to).map(|callee| parts.whole(callee));
@@ -306,6 +312,10 @@ impl Calls {
                     continue;
                 }
                 if parts.is_inner(&self.functions, &site) {
+                    let whole = parts.whole(site.caller);
+                    if site.is_jump && site.target == Target::Function(whole) {
+                        self.self_jumps.push((whole, Svma(site.at)));
+                    }
                     continue;
                 }
                 if let (Kind::Inside, Target::Function(callee)) = (site.kind, site.target) {
@@ -334,6 +344,7 @@ impl Calls {
                 });
             }
         }
+        self.self_jumps.sort_unstable_by_key(|&(_, at)| at);
         let mut to_imports = IdVec::filled(0, imports.names.len());
         for (&import, count) in pointed {
             match imports.met(import) {

@@ -35,6 +35,8 @@ pub(super) struct ChunkCalls {
     /// Direct jumps out of a function to where no function starts: from which function, where the
     /// jump is, and its target.
     pub(super) inside_jumps: Vec<(CodeFunctionId, Svma, Svma)>,
+    /// Jumps of functions to their own starts.
+    pub(super) self_jumps: Vec<(CodeFunctionId, Svma)>,
     pub(super) undecoded: u64,
     pub(super) decoded: u64,
     /// Why the chunk was not read.
@@ -153,7 +155,16 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
                     caller: lot.caller,
                     target,
                 }),
-                Resolved::Within => {}
+                Resolved::Within => {
+                    let is_self_jump = match step.flow {
+                        Flow::Jump(to) => to == own.start,
+                        Flow::JumpSlot(_) | Flow::JumpUnknown => true,
+                        _ => false,
+                    };
+                    if is_self_jump {
+                        found.self_jumps.push((lot.caller, Svma(step.at)));
+                    }
+                }
                 Resolved::Astray => found.astray += 1,
                 Resolved::UnknownCall => undecided.calls += 1,
                 Resolved::UnknownJump => {

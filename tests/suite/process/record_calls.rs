@@ -449,3 +449,34 @@ fn what_is_counted_and_took_no_time_is_listed_and_has_its_callers() {
         (&"many".into(), &7.into())
     );
 }
+
+/// `again` jumps to its own start, by which it is entered without a counted call.
+const SELF_JUMP: &str = r#"
+void again(int n), once(int n);
+__asm__(".text\n.globl again\n.type again, @function\nagain: test %edi, %edi\n jle 1f\n dec %edi\n"
+        " jmp again\n1: ret\n.size again, .-again\n"
+        ".globl once\n.type once, @function\nonce: dec %edi\n2: dec %edi\n jg 2b\n ret\n.size once, .-once\n");
+int main(void) { for (volatile int i = 0; i < 10; i++) { again(7); once(7); } return 0; }
+"#;
+
+#[test]
+fn a_jump_to_the_own_start_makes_a_count_a_lower_bound() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, SELF_JUMP, &[], "program") else {
+        return;
+    };
+    counted(&room, &[], &[program.to_str().unwrap()]);
+    let graph = graph(&room, &[]);
+    let functions = graph["functions"].as_array().unwrap();
+    for (name, is_least) in [("again", true), ("once", false)] {
+        let function = functions.iter().find(|it| it["name"] == name).unwrap();
+        assert_eq!(function["calls"], 10, "{function}");
+        assert_eq!(function["calls_at_least"] == true, is_least, "{function}");
+        let arc = arc(&graph, "main", name).unwrap();
+        assert_eq!(arc["calls"], 10, "{arc}");
+        assert_ne!(arc["calls_at_least"], true, "{arc}");
+    }
+}
