@@ -30,6 +30,7 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// assert_eq!(demangle("_Z1fIJiEEvDpRKT_"), "void f<int>(…)");
 /// assert_eq!(demangle("_ZN1AC1IiEET_"), "A::A<int>(…)");
 /// assert_eq!(demangle("_ZSt3fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_"), "std::foo<…>(…)");
+/// assert_eq!(demangle("_ZSteqIcENSt9enable_ifIXsrSt5otherIT_vE5valueEbE4typeES2_"), "std::operator==<…>(…)");
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
 /// assert_eq!(demangle("_ZThn16_N1C1bEm"), "non-virtual thunk to C::b(unsigned long)");
@@ -265,6 +266,58 @@ fn leave_out_parameters(text: &mut String, misses_one: bool) {
     }
 }
 
+/// Operators by their codes (Itanium C++ ABI, `<operator-name>`).
+const OPERATORS: [(&str, &str); 48] = [
+    ("nw", " new"),
+    ("na", " new[]"),
+    ("dl", " delete"),
+    ("da", " delete[]"),
+    ("aw", " co_await"),
+    ("ps", "+"),
+    ("ng", "-"),
+    ("ad", "&"),
+    ("de", "*"),
+    ("co", "~"),
+    ("pl", "+"),
+    ("mi", "-"),
+    ("ml", "*"),
+    ("dv", "/"),
+    ("rm", "%"),
+    ("an", "&"),
+    ("or", "|"),
+    ("eo", "^"),
+    ("aS", "="),
+    ("pL", "+="),
+    ("mI", "-="),
+    ("mL", "*="),
+    ("dV", "/="),
+    ("rM", "%="),
+    ("aN", "&="),
+    ("oR", "|="),
+    ("eO", "^="),
+    ("ls", "<<"),
+    ("rs", ">>"),
+    ("lS", "<<="),
+    ("rS", ">>="),
+    ("eq", "=="),
+    ("ne", "!="),
+    ("lt", "<"),
+    ("gt", ">"),
+    ("le", "<="),
+    ("ge", ">="),
+    ("ss", "<=>"),
+    ("nt", "!"),
+    ("aa", "&&"),
+    ("oo", "||"),
+    ("pp", "++"),
+    ("mm", "--"),
+    ("cm", ","),
+    ("pm", "->*"),
+    ("pt", "->"),
+    ("cl", "()"),
+    ("ix", "[]"),
+];
+
 /// The path at the start of a C++ name that the demangler cannot read, up to its first arguments.
 fn path_of(name: &str) -> Option<String> {
     let encoded = name.strip_prefix("_Z")?;
@@ -291,6 +344,19 @@ fn path_of(name: &str) -> Option<String> {
             word
         });
         rest = &rest[digits + length..];
+    }
+    // Behind the last word of a name that is not nested come types.
+    let is_inside = encoded.starts_with('N') || out.is_empty() || out == "std";
+    if is_inside
+        && let Some((code, after)) = rest.split_at_checked(2)
+        && let Some((_, operator)) = OPERATORS.iter().find(|(known, _)| *known == code)
+    {
+        if !out.is_empty() {
+            out.push_str("::");
+        }
+        out.push_str("operator");
+        out.push_str(operator);
+        rest = after;
     }
     if out.is_empty() || out == "std" {
         return None;
