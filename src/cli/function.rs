@@ -135,6 +135,7 @@ pub fn all(subject: &Subject, text: &str) -> anyhow::Result<Vec<FunctionId>> {
 /// # Errors
 /// When there is none.
 pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>> {
+    let name = search::unmarked(name);
     let with = |is_it: &dyn Fn(&Function) -> bool| -> Vec<FunctionId> {
         let functions = profile.functions.enumerate();
         let found = functions.filter(|(_, f)| is_it(f));

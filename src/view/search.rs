@@ -3,14 +3,15 @@
 //! A user may give a full name, a symbol, or a short name; a label, as views print it where names
 //! are ambiguous; a label that the function can have in another part of the recording; a part of a
 //! name; or a regular expression. The first kind that matches decides. Marks behind a label, such
-//! as `(inferred)`, are ignored unless a function is called so with them. The symbol of a clone or a
+//! as `(inferred)`, are ignored unless a function is called so with them, and so is the mark of a
+//! restored function in front of it. The symbol of a clone or a
 //! part of a function, such as `parse.constprop.0`, names the function if nothing else is called so.
 
 use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::label::Labels;
+use super::label::{INFERRED, Labels};
 use super::name::{Form, short_name};
 use super::{Figures, Names, Subject};
 use crate::base::printable;
@@ -59,8 +60,14 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
         })
 }
 
+/// A label as it is printed, without the mark of a restored function in front of it.
+pub fn unmarked(text: &str) -> &str {
+    text.strip_prefix(INFERRED).unwrap_or(text)
+}
+
 /// Looks for a function among the candidates.
 pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
+    let text = unmarked(text);
     let found = find_text(subject, candidates, text);
     if !matches!(found, Found::Nothing(_)) {
         return found;
@@ -166,6 +173,7 @@ fn without<'t>(ending: &str, text: &'t str) -> Option<&'t str> {
 /// Returns the function with this label, short or full, among all of the profile; or the only one that a page shows
 /// so where its width does not suffice.
 pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
+    let text = unmarked(text);
     let mut ids = profile.functions.ids();
     if let Some(full) = ids.find(|&id| profile.distinct_name(id) == text) {
         return Some(full);

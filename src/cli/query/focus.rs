@@ -14,8 +14,8 @@ pub fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex) -> Reg
     if regex::escape(text) == text && profile.functions.iter().any(|it| is_name(&it.name)) {
         return regex.clone();
     }
-    let plain = text.replace('\\', "");
-    let is_literal = regex::escape(&plain) == text;
+    let plain = search::unmarked(text).replace('\\', "");
+    let is_literal = regex::escape(&plain) == search::unmarked(text);
     let name = if is_literal { &plain } else { text };
     let labelled =
         search::labelled(profile, name).or_else(|| function::shown_as(profile, event?, name));

@@ -426,6 +426,10 @@ fn every_label_that_flat_prints_is_accepted_where_a_function_is_asked_for() {
         let label = row["label"].as_str().unwrap();
         let all = [&row["self"], &row["total"]];
         let detail = json(&["detail", label], &data);
+        let marked = format!("≈{label}");
+        assert_eq!(json(&["detail", &marked], &data), detail, "{label}");
+        let focused = json(&["flat", "--focus", &marked], &data);
+        assert_eq!(focused["total"], row["total"], "{marked}");
         let found = &detail["function"];
         assert_eq!([&found["self"], &found["total"]], all, "{label}");
         let tree = json(&["tree", "--min", "0", "--root", label], &data);
