@@ -286,7 +286,8 @@ fn wholes_by_name<'a>(
 /// others call too.
 fn is_moved(part: &str) -> bool {
     let mark = part.get(whole(part).len()..).unwrap_or_default();
-    mark.starts_with(".cold") || mark.starts_with(".warm")
+    let moved = [".cold", ".warm", ".__part"];
+    moved.iter().any(|moved| mark.starts_with(moved))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

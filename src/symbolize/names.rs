@@ -100,7 +100,10 @@ impl<'a> Names<'a> {
 pub(super) fn base_of_part(part: &str) -> Option<&str> {
     // Hundreds of thousands of names are asked about; few have a dot.
     let mut dots = part.match_indices('.').map(|(at, _)| part.split_at(at));
-    let base = dots.find(|(_, mark)| mark.starts_with(".cold") || mark.starts_with(".warm"));
+    // LLVM names the parts that have sections of their own `.__part.1` and `.eh`.
+    let moved = [".cold", ".warm", ".__part."];
+    let is_moved = |mark: &str| moved.iter().any(|it| mark.starts_with(it)) || mark == ".eh";
+    let base = dots.find(|(_, mark)| is_moved(mark));
     base.map(|(base, _)| base)
 }
 

@@ -444,6 +444,40 @@ fn every_label_that_flat_prints_is_accepted_where_a_function_is_asked_for() {
 }
 
 #[test]
+fn parts_in_sections_of_their_own_are_their_function() {
+    let parts = [
+        "walk",
+        "walk.__part.1",
+        "walk.__part.12",
+        "walk.cold",
+        "walk.eh",
+    ];
+    // What is called so without a whole is not known to be a part.
+    let names = [&parts[..], &["other.__part.1"]].concat();
+    let functions: Vec<(&str, u64, u64)> = (0..)
+        .zip(names)
+        .map(|(index, name)| (name, 0x1000 + index * 0x40, 0x40))
+        .collect();
+    let stacks: Vec<[u64; 1]> = (0..6).map(|index| [APP + index * 0x40 + 8]).collect();
+    let stacks: Vec<&[u64]> = stacks.iter().map(|stack| &stack[..]).collect();
+    let files = [Elf::with_functions(&functions), Elf::with_functions(&[])];
+    let data = two_files("parts", files, &stacks);
+    let flat = json(&["flat", "--min", "0"], &data);
+    let rows = flat["functions"].as_array().unwrap().iter();
+    let rows = rows.filter(|row| row["self"] != 0);
+    let row = |row: &'_ Value| {
+        (
+            row["name"].as_str().unwrap().to_owned(),
+            row["self"].as_u64(),
+        )
+    };
+    let found: Vec<_> = rows.map(row).collect();
+    let [walk, other] =
+        [("walk", 5), ("other.__part.1", 1)].map(|(name, own)| (name.to_owned(), Some(own)));
+    assert_eq!(found, [walk, other]);
+}
+
+#[test]
 fn no_note_counts_a_sample_for_each_of_its_frames() {
     // Callbacks to and fro between two files without symbols.
     let stack: Vec<u64> = (0..8)
