@@ -19,8 +19,8 @@ pub const UNREAD_ARGUMENTS: &str = "<…>";
 /// What stands for parameters that cannot be read.
 const UNREAD_PARAMETERS: &str = "(…)";
 
-/// The readable form of a Rust (v0 and legacy, without the hash) or C++ (with parameters) linkage
-/// name; anything else is returned as it is.
+/// The readable form of a Rust (v0 and legacy, without the hash), C++ (with parameters) or OCaml
+/// linkage name; anything else is returned as it is.
 ///
 /// The demangler of C++ names cannot read all names, and prints wrong parameters for packs and for
 /// constructors that are templates. Such uncertain parts become `…`.
@@ -34,6 +34,7 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
 /// assert_eq!(demangle("_ZThn16_N1C1bEm"), "non-virtual thunk to C::b(unsigned long)");
+/// assert_eq!(demangle("camlStdlib__List__$40_123"), "Stdlib.List.@_123");
 /// assert_eq!(demangle("main"), "main");
 /// ```
 pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
@@ -51,6 +52,7 @@ pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
         None => (linkage_name, ""),
     };
     let readable = rust(name).or_else(|| cpp(name)).or_else(|| path_of(name));
+    let readable = readable.or_else(|| ocaml(name));
     let Some(mut readable) = readable else {
         return Cow::Borrowed(linkage_name);
     };
@@ -68,6 +70,30 @@ fn rust(name: &str) -> Option<String> {
     let mut out = Bounded::default();
     write!(out, "{demangled:#}").ok()?;
     Some(out.text)
+}
+
+/// The path of an OCaml function, with the number that tells functions of one name apart, as perf
+/// prints it.
+fn ocaml(name: &str) -> Option<String> {
+    let path = name.strip_prefix("caml")?;
+    if !path.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut out = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(first) = rest.chars().next() {
+        if let Some(inside) = rest.strip_prefix("__") {
+            out.push('.');
+            rest = inside;
+            continue;
+        }
+        let code = rest.strip_prefix('$').and_then(|code| code.get(..2));
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        let printable = code.map(char::from).filter(char::is_ascii_graphic);
+        out.push(printable.unwrap_or(first));
+        rest = rest.get(printable.map_or(first.len_utf8(), |_| 3)..)?;
+    }
+    Some(out)
 }
 
 fn cpp(name: &str) -> Option<String> {
