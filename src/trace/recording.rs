@@ -1,6 +1,6 @@
 //! The circumstances of a recording, which decide what may be concluded from it.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use linux_perf_event_reader::AttrFlags;
 use rustc_hash::FxHashMap;
@@ -44,6 +44,18 @@ pub enum SampleTime {
     /// By the clock that the kernel uses for samples unless another one is asked for: since the
     /// machine was started.
     Kernel(u64),
+}
+
+impl SampleTime {
+    /// How long after another one by the same clock it was.
+    pub fn since(self, earlier: SampleTime) -> Option<Duration> {
+        let nanoseconds = match (self, earlier) {
+            (SampleTime::Wall(now), SampleTime::Wall(then))
+            | (SampleTime::Kernel(now), SampleTime::Kernel(then)) => now.checked_sub(then),
+            _ => None,
+        };
+        nanoseconds.map(Duration::from_nanos)
+    }
 }
 
 impl Recording {

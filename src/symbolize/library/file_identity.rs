@@ -19,6 +19,9 @@ use crate::symbolize::host::Host;
 /// How the clocks of two machines may differ.
 const SLACK: Duration = Duration::from_secs(60);
 
+/// A file's time is that of the kernel's last tick, of which there are at least 100 in a second.
+const TICK: Duration = Duration::from_millis(10);
+
 /// What is known of a file that was found for an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identity {
@@ -64,7 +67,7 @@ impl Identity {
         };
         let ended = ended(recording, place);
         let mapped_at = image.file.and_then(|id| recording.mapped.get(&id));
-        let mapped_at = mapped_at.and_then(|&time| latest(time, place));
+        let mapped_at = mapped_at.and_then(|&time| mapped(recording, time, place));
         if image.build_id.is_some() {
             // Copies that are found by the build ID are other files.
             if place != Place::SameMachine || binary.path() != image.file_path() {
@@ -168,6 +171,21 @@ fn ended(recording: &Recording, place: Place) -> Option<SystemTime> {
     sampled.into_iter().chain(written).min()
 }
 
+/// The latest time of day at which a file was mapped, at this time by the recording's clock.
+fn mapped(recording: &Recording, time: SampleTime, place: Place) -> Option<SystemTime> {
+    // The recorder wrote its file after the last sample, which is closer than the clocks of the machine are
+    // to the kernel's: these may be seconds apart after a day.
+    let until_end = recording.ended.and_then(|ended| ended.since(time));
+    let written = recording
+        .written
+        .filter(|_| place != Place::Elsewhere)
+        .map(|written| written + TICK);
+    let by_end = written
+        .zip(until_end)
+        .and_then(|(written, until)| written.checked_sub(until));
+    latest(time, place).into_iter().chain(by_end).min()
+}
+
 /// The latest time of day that this may have been. The kernel's clock is that of one machine.
 fn latest(time: SampleTime, place: Place) -> Option<SystemTime> {
     let slack = match place {
@@ -243,6 +261,22 @@ mod tests {
         assert_eq!(ended(&recording, Place::Elsewhere), seconds(110));
         recording.ended = None;
         assert_eq!(ended(&recording, Place::SameMachine), seconds(960));
+    }
+
+    #[test]
+    fn a_file_was_mapped_as_long_before_the_end_as_the_samples_say() {
+        let recording = Recording {
+            written: seconds(900),
+            ended: Some(SampleTime::Kernel(50_000_000_000)),
+            ..Recording::default()
+        };
+        let at = SampleTime::Kernel(20_000_000_000);
+        let known = mapped(&recording, at, Place::SameKernel);
+        assert_eq!(known, seconds(870).map(|time| time + TICK));
+        assert_eq!(mapped(&recording, at, Place::Elsewhere), None);
+        let of_other_clock = SampleTime::Wall(20_000_000_000);
+        let known = mapped(&recording, of_other_clock, Place::SameMachine);
+        assert_eq!(known, seconds(20));
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn missing_samples_of_short_processes_are_reported() {
             stderr(&output)
         };
         let told = record(&script("/bin/true", 500));
-        let warning = "warning: samples miss processor time that was used: cpu-clock: ";
+        let warning = "warning: samples miss processor time at the ends of threads and processes: cpu-clock: ";
         assert!(told.contains(warning), "{told}");
         assert!(told.contains("record the whole machine (-a;"), "{told}");
         assert_eq!(record(&script(":", 600_000)), "");
