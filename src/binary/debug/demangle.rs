@@ -19,7 +19,7 @@ pub const UNREAD_ARGUMENTS: &str = "<…>";
 /// What stands for parameters that cannot be read.
 const UNREAD_PARAMETERS: &str = "(…)";
 
-/// The readable form of a Rust (v0 and legacy, without the hash), C++ (with parameters) or OCaml
+/// The readable form of a Rust (v0 and legacy, without the hash), C++ (with parameters), OCaml or D
 /// linkage name; anything else is returned as it is.
 ///
 /// The demangler of C++ names cannot read all names, and prints wrong parameters for packs and for
@@ -34,6 +34,8 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
 /// assert_eq!(demangle("_ZThn16_N1C1bEm"), "non-virtual thunk to C::b(unsigned long)");
+/// assert_eq!(demangle("_ZNW3fooW4part3BoxIiE5churnEi"), "Box<int>::churn(int)");
+/// assert_eq!(demangle("_D4core6thread5Fiber3runMFNbNiZv"), "core.thread.Fiber.run");
 /// assert_eq!(demangle("camlStdlib__List__$40_123"), "Stdlib.List.@_123");
 /// assert_eq!(demangle("main"), "main");
 /// ```
@@ -52,7 +54,7 @@ pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
         None => (linkage_name, ""),
     };
     let readable = rust(name).or_else(|| cpp(name)).or_else(|| path_of(name));
-    let readable = readable.or_else(|| ocaml(name));
+    let readable = readable.or_else(|| ocaml(name)).or_else(|| d(name));
     let Some(mut readable) = readable else {
         return Cow::Borrowed(linkage_name);
     };
@@ -96,6 +98,51 @@ fn ocaml(name: &str) -> Option<String> {
     Some(out)
 }
 
+/// The path of a D function, without its type.
+fn d(name: &str) -> Option<String> {
+    let mut rest = name.strip_prefix("_D")?;
+    let mut path = Vec::new();
+    while let Some((word, behind)) = source_name(rest) {
+        path.push(word);
+        rest = behind;
+    }
+    // Templates have names and arguments within the word.
+    let is_plain = !path.is_empty() && !path.iter().any(|word| word.starts_with("__T"));
+    is_plain.then(|| path.join("."))
+}
+
+/// A word with its length before it, and what is behind.
+fn source_name(text: &str) -> Option<(&str, &str)> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let length: usize = text[..digits].parse().ok()?;
+    (length > 0).then_some(())?;
+    text[digits..].split_at_checked(length)
+}
+
+/// A C++ name without the modules of what it names (`W` and a word for each part), if it has some. A
+/// module counts among what later parts refer to by number, so that names with such parts stay.
+fn without_modules(name: &str) -> Option<String> {
+    name.contains('W').then_some(())?;
+    let mut out = String::with_capacity(name.len());
+    let (mut rest, mut is_any) = (name, false);
+    while let Some(first) = rest.chars().next() {
+        let module = rest.strip_prefix('W');
+        let module = module.map(|it| it.strip_prefix('P').unwrap_or(it));
+        if let Some((_, behind)) = module.and_then(source_name) {
+            (rest, is_any) = (behind, true);
+            continue;
+        }
+        let refers = |next: char| next == '_' || next.is_ascii_digit() || next.is_ascii_uppercase();
+        if first == 'S' && rest[1..].starts_with(refers) {
+            return None;
+        }
+        let behind = source_name(rest).map_or(&rest[first.len_utf8()..], |(_, behind)| behind);
+        out.push_str(&rest[..rest.len() - behind.len()]);
+        rest = behind;
+    }
+    is_any.then_some(out)
+}
+
 fn cpp(name: &str) -> Option<String> {
     if !(name.starts_with("_Z") || name.starts_with("_GLOBAL_")) {
         return None;
@@ -104,6 +151,8 @@ fn cpp(name: &str) -> Option<String> {
         let of = cpp(&format!("_Z{of}"))?;
         return Some(format!("{what} {of}"));
     }
+    let plain = without_modules(name);
+    let name = plain.as_deref().unwrap_or(name);
     let parse = ParseOptions::default().recursion_limit(DEPTH_LIMIT);
     let print = DemangleOptions::default().recursion_limit(DEPTH_LIMIT);
     let (symbol, rest) = BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
@@ -356,11 +405,9 @@ fn path_of(name: &str) -> Option<String> {
     }
     loop {
         rest = rest.strip_prefix('L').unwrap_or(rest);
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let Ok(length) = rest[..digits].parse::<usize>() else {
+        let Some((word, behind)) = source_name(rest) else {
             break;
         };
-        let word = rest.get(digits..digits.checked_add(length)?)?;
         if !out.is_empty() {
             out.push_str("::");
         }
@@ -369,7 +416,7 @@ fn path_of(name: &str) -> Option<String> {
         } else {
             word
         });
-        rest = &rest[digits + length..];
+        rest = behind;
     }
     // Behind the last word of a name that is not nested come types.
     let is_inside = encoded.starts_with('N') || out.is_empty() || out == "std";
