@@ -62,7 +62,10 @@ impl Identity {
         let place = match () {
             () if has_root => Place::Elsewhere,
             () if host.is_named(recording) => Place::SameMachine,
-            () if host.may_have_made(recording) => Place::SameKernel,
+            // A recording that states no kernel may be of any machine, where inodes mean something else.
+            () if recording.os_release.is_some() && host.may_have_made(recording) => {
+                Place::SameKernel
+            }
             () => Place::Elsewhere,
         };
         let ended = ended(recording, place);
