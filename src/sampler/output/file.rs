@@ -207,8 +207,8 @@ fn create_part(target: &Path) -> io::Result<(PathBuf, File, Option<PathBuf>)> {
     ))
 }
 
-/// A recording replaces an earlier one or nothing: replacing a device, a directory, or a file of another
-/// kind, such as the program that is to be recorded, would be a mistake.
+/// A recording takes the place of a file, which is kept as FILE.old: in that of a device, a directory, or a
+/// program, such as the one that is to be recorded, it would be a mistake.
 fn check_target(target: &Path) -> io::Result<()> {
     let refuse = |what| Err(io::Error::other(what));
     if target.file_name().is_none() {
@@ -219,8 +219,8 @@ fn check_target(target: &Path) -> io::Result<()> {
     match fs::symlink_metadata(target) {
         Ok(found) if found.is_dir() => refuse("it is a directory"),
         Ok(found) if found.is_file() || found.is_symlink() => {
-            if is_something_else(target) {
-                return refuse("it exists and is no recording");
+            if is_program(target) {
+                return refuse("it exists and is a program");
             }
             Ok(())
         }
@@ -236,26 +236,34 @@ fn check_target(target: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a file, after all links, has contents that are no recording. One that cannot be read counts
-/// as a recording of another user, unless it can be executed: it is kept under another name.
-fn is_something_else(path: &Path) -> bool {
+/// Whether a file, after all links, can be executed or is part of programs; or is none at all.
+fn is_program(path: &Path) -> bool {
     let Ok(found) = fs::metadata(path) else {
         // A link that leads nowhere.
         return false;
     };
-    if !found.is_file() {
-        // It would be renamed, but was hardly meant.
-        return true;
+    !found.is_file() || head(path).is_ok_and(|head| head.starts_with(b"\x7fELF")) || {
+        found.mode() & EXECUTABLE != 0 && found.len() > 0
     }
+}
+
+/// Whether a file, after all links, has contents that are no recording. One that cannot be read counts
+/// as a recording of another user, unless it can be executed.
+fn is_something_else(path: &Path) -> bool {
+    match head(path) {
+        Ok(head) => is_program(path) || !head.is_empty() && !is_recording(&head),
+        Err(_) => is_program(path),
+    }
+}
+
+fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    let opened = OpenOptions::new()
+    let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
-        .open(path);
-    match opened.and_then(|file| file.take(HEAD).read_to_end(&mut head)) {
-        Ok(_) => !head.is_empty() && !is_recording(&head),
-        Err(_) => found.mode() & EXECUTABLE != 0,
-    }
+        .open(path)?;
+    file.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// Whether what is at `target` can become `FILE.old`. `part` is a file that was just made in the
@@ -409,21 +417,32 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_recording_is_not_replaced() {
+    fn a_program_is_not_replaced_and_other_files_are_kept() {
         let directory = Directory::new("other");
         let target = directory.0.join("prog");
         let old = directory.0.join("prog.old");
-        for contents in [&b"\x7fELF"[..], b"main;f 3\n", b"PERF"] {
+        for (contents, mode) in [(&b"\x7fELF"[..], 0o644), (b"#!/bin/sh\n", 0o755)] {
             fs::write(&target, contents).unwrap();
+            fs::set_permissions(&target, Permissions::from_mode(mode)).unwrap();
             let link = directory.0.join("link");
             std::os::unix::fs::symlink("prog", &link).unwrap();
             for target in [&target, &link] {
                 let error = Output::create(target).unwrap_err().to_string();
-                assert!(error.ends_with("it exists and is no recording"), "{error}");
+                assert!(error.ends_with("it exists and is a program"), "{error}");
             }
             fs::remove_file(&link).unwrap();
             assert_eq!(fs::read(&target).unwrap(), contents);
-            // Nor is it replaced as FILE.old.
+            fs::remove_file(&target).unwrap();
+        }
+        for contents in [&b"main;f 3\n"[..], b"PERF"] {
+            fs::write(&target, contents).unwrap();
+            let (output, mut file, _) = Output::create(&target).unwrap();
+            file.write_all(b"new").unwrap();
+            output.commit(&file).unwrap();
+            assert_eq!(fs::read(&old).unwrap(), contents);
+            fs::remove_file(&old).unwrap();
+            fs::write(&target, contents).unwrap();
+            // A file that is FILE.old already is not lost for another one.
             fs::rename(&target, &old).unwrap();
             fs::write(&target, OLD).unwrap();
             let error = Output::create(&target).unwrap_err();
