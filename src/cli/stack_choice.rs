@@ -250,18 +250,14 @@ fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     let digits = usize::from(share < 9.95);
     let on_cpu = verdict::judge(files, Time::OnCpu);
     let for_waits = time == Time::OffCpu && on_cpu != Verdict::Copies { file: index };
-    match (for_waits, share > 50.0) {
-        (false, _) if file.frames.main_keeps_none && share <= 50.0 => {
-            format!("{name}'s main keeps no frame pointer")
-        }
-        (true, true) => format!("threads wait in {name}, which is built without frame pointers"),
-        (true, false) => format!(
-            "threads wait in {name}, where {share:.digits$} % of the functions keep no frame pointer"
-        ),
-        (false, true) => format!("{name} is built without frame pointers"),
-        (false, false) => {
-            format!("{share:.digits$} % of {name}'s functions keep no frame pointer")
-        }
+    // A library that is linked into the program may be what keeps none, however the program was built.
+    let keep_none = format!("{share:.digits$} % of {name}'s functions keep no frame pointer");
+    if for_waits {
+        format!("threads wait in {name}: {keep_none}")
+    } else if file.frames.main_keeps_none && share <= 50.0 {
+        format!("{name}'s main keeps no frame pointer")
+    } else {
+        keep_none
     }
 }
 
