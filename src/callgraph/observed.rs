@@ -116,3 +116,37 @@ struct Seen {
     /// How often the arc is on the stack.
     depth: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Event, WeightSum};
+    use crate::profile::{Builder, CallPath, Filter, Function, Module, Thread};
+
+    #[test]
+    fn calls_gaps_and_pointers_add_up_to_the_weight_of_an_arc() {
+        let mut builder = Builder::default();
+        let module = builder.module(Module {
+            name: "app".into(),
+            path: "/app".into(),
+        });
+        let [main, work] =
+            ["main", "work"].map(|name| builder.function(Function::named(name, module)));
+        let event = builder.event(Event::named("cpu-clock"));
+        let thread = builder.thread(Thread::new(1, 1, "app"));
+        let outside = builder.path(None, main, false);
+        let called = builder.path(Some(outside), work, false);
+        let across_gap = builder.path_across_gap(outside, work);
+        let through_pointer = builder.path_of(CallPath {
+            through_pointer: true,
+            ..CallPath::of(Some(outside), work)
+        });
+        for (path, weight) in [(called, 1), (across_gap, 20), (through_pointer, 300)] {
+            builder.sample(event, thread, path, None, WeightSum::of(weight));
+        }
+        let profile = builder.finish();
+        let arcs = arcs(&profile, &profile.select(event, &Filter::default()));
+        let parts = (arcs[0].weight, arcs[0].across_gaps, arcs[0].through_pointer);
+        assert_eq!((arcs.len(), parts), (1, (321, 20, 300)));
+    }
+}

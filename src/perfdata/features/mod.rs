@@ -268,4 +268,13 @@ mod tests {
         assert_eq!(times(0, 0), None);
         assert_eq!(times(0, 5), Some((0, 5)));
     }
+
+    #[test]
+    fn available_processors_come_before_those_online() {
+        let bytes = [8u32, 6].map(u32::to_le_bytes).concat();
+        let mut features = Features::default();
+        let read = features.read(Feature::NRCPUS, &bytes, Endianness::LittleEndian);
+        read.unwrap();
+        assert_eq!(features.cpus, Some((6, 8)));
+    }
 }

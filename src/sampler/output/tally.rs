@@ -183,6 +183,7 @@ mod tests {
         tally.count(&record(LOST_SAMPLES, 0, &4u64.to_ne_bytes()));
         assert_eq!((tally.samples, tally.times), (3, Some((50, 90))));
         assert_eq!((tally.lost_records, tally.lost_samples), (12, 4));
+        assert_eq!(tally.lost(), 12);
     }
 
     #[test]
