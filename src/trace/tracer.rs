@@ -240,13 +240,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.note_exec(record, pid);
         self.dumps.advance(pid, sample.time, &mut self.stacks);
         let is_copied = self.copies.is_some()
-            && Copy::is_in(
-                sample,
-                &reader.events()[sample.event].attr,
-                record.cpu_mode(),
-            )
+            && Copy::is_in(sample, attr, record.cpu_mode())
             && Space::of(record.cpu_mode()) != Space::Other;
-        if is_copied && let Some(copy) = Copy::of(reader, sample) {
+        if is_copied
+            && let Some(copy) = Copy::of(reader, sample)
+            && !self.is_gone(pid, &copy)
+        {
             let weights = match deltas {
                 _ if !covered => Weights::Nothing,
                 Some(deltas) => Weights::Group(deltas),

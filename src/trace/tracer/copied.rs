@@ -53,6 +53,12 @@ impl Tracer<'_, '_, '_> {
         }
     }
 
+    /// Whether the kernel is replacing the program, so that there is no stack of a user.
+    pub(super) fn is_gone(&self, pid: i32, copy: &Copy<'_>) -> bool {
+        let process = self.stacks.processes.get(&pid);
+        copy.is_empty() && process.is_some_and(|process| process.is_in_exec())
+    }
+
     /// Waits for all copied stacks: the trace is finished, or the kernel's part of them is found in
     /// what is about to change. A process's memory they have as it was.
     pub(in crate::trace) fn settle(&mut self, reader: &Reader) {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::compile_text;
+use crate::support::record::{Room, can_record, is_root, stderr};
 use crate::support::repair::{proftool, recorded};
 use crate::support::repeated::repeated;
+use crate::support::{compile_text, skipped};
 
 /// The recording of a C program of this name; `None` where it cannot be built or recorded.
 fn recording_of(
@@ -282,5 +283,39 @@ fn stacks_begin_in_the_start_code_of_musl() {
                 }
             }
         }
+    });
+}
+
+/// The old program's stack is gone while the kernel loads the new one: its function that asked for that has
+/// no callers any more, and stands on no stack.
+#[test]
+fn a_program_that_is_being_replaced_begins_no_stack() {
+    repeated(|| {
+        if !is_root() || !can_record() {
+            return skipped("the kernel is not shown");
+        }
+        let room = Room::new();
+        let script = "i=0; while [ $i -lt 150 ]; do /bin/true; i=$((i+1)); done";
+        let output = room.record(&[
+            "-g",
+            "dwarf",
+            "-F",
+            "4999",
+            "-e",
+            "cpu-clock",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let folded = proftool(&["export", "--to", "folded"], &room.path("perf.data"));
+        assert!(folded.contains("execve"), "{folded}");
+        let is_lost = |stack: &&str| {
+            let outermost = stack.split(';').next().unwrap_or_default();
+            outermost.ends_with("execve") && !outermost.contains("sys")
+        };
+        let lost: Vec<&str> = folded.lines().filter(is_lost).collect();
+        assert!(lost.is_empty(), "{lost:?}");
     });
 }
