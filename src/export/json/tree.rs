@@ -118,16 +118,19 @@ pub fn write(
     };
     fields(out, &about)?;
     out.write_all(b",\"roots\":[")?;
-    // The level of the last node, whose list of children is still open.
-    let mut open = 0;
+    // The levels of the nodes whose lists of children are still open. Nodes that are folded into a line are not
+    // written, so that levels may be missing.
+    let mut open: Vec<u32> = Vec::new();
     for id in tree.nodes() {
         let node = tree.calls.nodes.at(id);
-        if node.level <= open {
-            close(out, open - node.level + 1)?;
+        let around = open.partition_point(|&level| level < node.level);
+        if around < open.len() {
+            close(out, open.len() - around)?;
             out.write_all(b",")?;
         }
         out.write_all(b"\n{")?;
-        open = node.level;
+        open.truncate(around);
+        open.push(node.level);
         let function = &subject.profile.functions[node.function];
         let about = NodeFields {
             name: subject.plain_name(node.function),
@@ -143,7 +146,7 @@ pub fn write(
         fields(out, &about)?;
         out.write_all(b",\"children\":[")?;
     }
-    close(out, open)?;
+    close(out, open.len())?;
     out.write_all(b"]}\n")
 }
 
@@ -171,6 +174,6 @@ fn counts(tree: &Tree, id: NodeId, node: &Node) -> Counts {
 }
 
 /// Closes `nodes` nodes, each with its list of children.
-fn close(out: &mut dyn Write, nodes: u32) -> io::Result<()> {
+fn close(out: &mut dyn Write, nodes: usize) -> io::Result<()> {
     (0..nodes).try_for_each(|_| out.write_all(b"]}"))
 }

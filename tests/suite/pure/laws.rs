@@ -565,3 +565,17 @@ proptest! {
         prop_assert!(name.is_empty() || !short.is_empty());
     }
 }
+
+#[test]
+fn a_folded_line_leaves_the_tree_of_a_document_whole() {
+    let names: Vec<String> = ["[(\"(>b", "other", "own"].map(String::from).into();
+    // Three frames of one owner are one line.
+    let stack = vec![(0, false), (0, false), (0, false), (2, false)];
+    let profile = build(&names, &[(stack, 0, 5, 1, None)]);
+    for (name, bytes) in outputs(&profile, Names::Full) {
+        if name.ends_with("json") {
+            let document = serde_json::from_slice::<serde_json::Value>(&bytes);
+            assert!(document.is_ok(), "{name}: {document:?}");
+        }
+    }
+}
