@@ -91,13 +91,31 @@ fn is_stack(line: &str) -> bool {
 /// The number of words of a name, without what is in parentheses of any kind.
 fn words_outside_parentheses(name: &str) -> usize {
     let mut depth = 0usize;
-    let outside = name.chars().filter(|&c| {
+    let outside = name.chars().map(|c| {
+        let closes = matches!(c, ')' | '>' | ']' | '}');
         match c {
             '(' | '<' | '[' | '{' => depth += 1,
-            ')' | '>' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ if closes => depth = depth.saturating_sub(1),
             _ => {}
         }
-        depth == 0
+        if closes || depth > 0 { ' ' } else { c }
     });
     outside.collect::<String>().split_whitespace().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_parentheses_are_none_of_a_name() {
+        for (name, words) in [
+            ("non-virtual thunk to A::f(int, long)", 4),
+            ("(1) [x] a:b \"q\" \\ 0x1+0x2 <&>", 4),
+            ("std::map<int, std::string>::at(int) const", 3),
+            ("all of it took 3 s", 6),
+        ] {
+            assert_eq!(words_outside_parentheses(name), words, "{name}");
+        }
+    }
 }
