@@ -4,7 +4,7 @@ use super::CaveatKind;
 
 /// Weights of occurrences that differ from the count by more than this part are reported.
 const OCCURRENCES: f64 = 0.02;
-/// The same for processor time that is in no sample, where that is at least so many periods.
+/// The same for processor time that is in no sample for a known cause, where that is at least so many periods.
 const MISSED: f64 = 0.02;
 const MISSED_PERIODS: f64 = 10.0;
 /// The most that a switch between threads takes from the samples, in nanoseconds: the kernel lets no
@@ -182,8 +182,11 @@ impl Counted {
             CaveatKind::ShortThreads
         } else if switches as f64 * SWITCH >= missed {
             CaveatKind::MissedSwitches
-        } else {
+        } else if missed > DRAWN * counted {
             CaveatKind::MissedTime
+        } else {
+            // Without a cause little can be done about little.
+            return None;
         };
         let share = 100.0 * missed / counted;
         let used = milliseconds(self.counted);
@@ -216,11 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_misses_no_more_than_a_few_periods() {
+    fn a_clock_may_differ_by_a_tenth() {
         assert_eq!(clock(100_000_000, 91), None);
         assert_eq!(clock(100_000_000, 89), Some(CaveatKind::MissedTime));
-        assert_eq!(clock(1_000_000_000, 981), None);
-        assert_eq!(clock(1_000_000_000, 979), Some(CaveatKind::MissedTime));
         assert_eq!(clock(100_000_000, 20), Some(CaveatKind::MissedTime));
         assert_eq!(clock(100_000_000, 120), Some(CaveatKind::Miscounted));
         let user = Counted {
@@ -263,8 +264,8 @@ mod tests {
         };
         assert_eq!(cause(100, Some(10_000)), Some(CaveatKind::ShortThreads));
         assert_eq!(cause(99, Some(10_000)), Some(CaveatKind::MissedSwitches));
-        assert_eq!(cause(99, Some(9_999)), Some(CaveatKind::MissedTime));
-        assert_eq!(cause(99, None), Some(CaveatKind::MissedTime));
+        assert_eq!(cause(99, Some(9_999)), None);
+        assert_eq!(cause(99, None), None);
     }
 
     #[test]
