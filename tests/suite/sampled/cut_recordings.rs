@@ -85,6 +85,11 @@ fn main_may_have_all_of_the_time_in_a_recording_of_deep_recursion() {
             let marks = tree.to_string().matches("\"name\":\"[truncated]\"").count();
             assert_eq!(marks, 1, "cut stacks hang under one mark");
         }
+        let rows = flat["functions"].as_array().unwrap();
+        let is_sampled = |name: &&str| rows.iter().any(|row| row["name"] == *name);
+        if !["main", "descend"].iter().all(is_sampled) {
+            return skipped("no sample fell into the first levels");
+        }
         // main and descend make no more than a few of the samples; both had all of the time.
         for name in ["main", "descend"] {
             let detail = of(&["detail", name]);
