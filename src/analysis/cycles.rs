@@ -32,7 +32,7 @@ pub struct Summary {
     /// For each cycle, the weight of the samples with at least one of these arcs, each counted
     /// once; without stacks, the sum of the calls.
     pub broken_weight: IdVec<CycleId, u64>,
-    /// For each cycle whether it is none without the arcs [through
+    /// For each cycle whether it falls apart without the arcs that are [only calls through
     /// pointers](CallArc::is_through_pointer).
     pub only_through_pointer: IdVec<CycleId, bool>,
     /// The functions that call themselves, in order of id. Among them are those outside of cycles
@@ -194,7 +194,7 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
     breaking
 }
 
-/// For each cycle whether it is none without the arcs through pointers.
+/// Finds the cycles that fall apart without the arcs that are only calls through pointers.
 fn only_through_pointer(
     summary: &graph::Summary,
     options: &graph::Options,

@@ -4,7 +4,8 @@ use super::CaveatKind;
 
 /// Weights of occurrences that differ from the count by more than this part are reported.
 const OCCURRENCES: f64 = 0.02;
-/// The same for processor time that is in no sample for a known cause, where that is at least so many periods.
+/// Processor time that is in no sample is reported from this part on where its cause is known, and from so
+/// many periods on.
 const MISSED: f64 = 0.02;
 const MISSED_PERIODS: f64 = 10.0;
 /// The most that a switch between threads takes from the samples, in nanoseconds: the kernel lets no
@@ -177,11 +178,15 @@ impl Counted {
         {
             return None;
         }
-        let switches = self.switches.unwrap_or(0);
-        let kind = if self.ended as f64 * period >= missed {
-            CaveatKind::ShortThreads
-        } else if switches as f64 * SWITCH >= missed {
-            CaveatKind::MissedSwitches
+        // What each may have cost at most: where both suffice, the larger one.
+        let ends = self.ended as f64 * period;
+        let switches = self.switches.unwrap_or(0) as f64 * SWITCH;
+        let kind = if ends.max(switches) >= missed {
+            if ends >= switches {
+                CaveatKind::ShortThreads
+            } else {
+                CaveatKind::MissedSwitches
+            }
         } else if missed > DRAWN * counted {
             CaveatKind::MissedTime
         } else {
@@ -264,6 +269,7 @@ mod tests {
         };
         assert_eq!(cause(100, Some(10_000)), Some(CaveatKind::ShortThreads));
         assert_eq!(cause(99, Some(10_000)), Some(CaveatKind::MissedSwitches));
+        assert_eq!(cause(100, Some(20_000)), Some(CaveatKind::MissedSwitches));
         assert_eq!(cause(99, Some(9_999)), None);
         assert_eq!(cause(99, None), None);
     }

@@ -236,7 +236,7 @@ fn check_target(target: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a file, after all links, can be executed or is part of programs; or is none at all.
+/// Whether a path leads to a program, a library or an object file, or to no regular file.
 fn is_program(path: &Path) -> bool {
     let Ok(found) = fs::metadata(path) else {
         // A link that leads nowhere.
