@@ -31,7 +31,7 @@ def count(text, lines, long_functions, name):
         is_test = is_test and line != "}"
         indent = len(line) - len(line.lstrip())
         begins = re.match(r"\s*(pub(\(.*?\))? )?(const |unsafe |async )*fn (\w+)", line)
-        if begins and not is_test:
+        if begins and not is_test and not line.endswith((";", "}")):
             opened.append((indent, number, begins[4]))
         if stripped == "}" and opened and opened[-1][0] == indent:
             _, first, function = opened.pop()
