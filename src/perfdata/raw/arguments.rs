@@ -1,4 +1,5 @@
-//! Arguments and environment in copies of stacks, which are replaced by zeros.
+//! What is no stack in copies of stacks, which is replaced by zeros: arguments and environment, and
+//! what lies above a thread's stack.
 //!
 //! The copy of a main thread's stack may reach up to where the kernel has put what the program was
 //! started with (`create_elf_tables` in the kernel's `fs/binfmt_elf.c`):
@@ -18,6 +19,20 @@
 //! range moved (`PR_SET_MM`) leaves the strings where they were.
 //!
 //! What a program itself copies from there to elsewhere, on its stack as well, is not known.
+//!
+//! The kernel knows only the stack pointer. Its copy of a thread's stack goes on above the stack,
+//! through whatever is mapped there: other stacks, the heap. Glibc keeps what it knows of a thread
+//! at the upper end of the thread's stack, in it the list of robust mutexes, which points at itself
+//! where it is empty:
+//!
+//! ```text
+//!   stack pointer
+//!   ▼
+//!   frames … clone3 │ thread's variables │ struct pthread { … A: │ A │ −32 │ 0 │ … } │ other memory
+//!                                                               └─ zeros ─┘
+//! ```
+//!
+//! Stacks of other libraries and runtimes have no such mark.
 
 use crate::perfdata::sample::Registers;
 
@@ -42,17 +57,46 @@ const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") {
     7
 };
 
-/// Replaces by zeros what the program was started with in a copy of a stack that begins where these
-/// registers say.
+/// The distance in glibc's mutexes from what the list of robust ones links back to the lock, for
+/// words of 8 bytes (`struct robust_head` in `nptl/descr.h`).
+const TO_THE_LOCK: u64 = -32_i64 as u64;
+
+/// Replaces by zeros what is no stack in a copy of a stack that begins where these registers say.
 pub(crate) fn clear(stack: &mut [u8], registers: &Registers<'_>) {
     let width = if registers.abi == 1 { 4 } else { 8 };
     let has_it = registers.mask >> STACK_POINTER & 1 != 0;
     let before = (registers.mask & ((1 << STACK_POINTER) - 1)).count_ones();
     let mut values = registers.values.iter();
     let start = values.nth(before as usize).filter(|_| has_it);
-    if let Some(begin) = strings(stack, start, width) {
+    if let Some(begin) = end(stack, start, width) {
         stack[begin..].fill(0);
     }
+}
+
+/// The place in a copy that begins at the address `start` behind which no frame can be.
+fn end(stack: &[u8], start: Option<u64>, width: usize) -> Option<usize> {
+    let descriptor = start.filter(|_| width == 8);
+    let descriptor = descriptor.and_then(|start| descriptor_of_thread(stack, start));
+    let ends = [strings(stack, start, width), descriptor];
+    ends.into_iter().flatten().min()
+}
+
+/// The place of the first empty list of robust mutexes in a copy that begins at the address `start`.
+fn descriptor_of_thread(stack: &[u8], start: u64) -> Option<usize> {
+    let word = |at: usize| {
+        let bytes = stack.get(at..at + 8)?.try_into().ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    };
+    let first = (start as usize).wrapping_neg() % 8;
+    let mut places = (first..stack.len()).step_by(8);
+    places.find(|&at| {
+        let list = [
+            Some(start.wrapping_add(at as u64)),
+            Some(TO_THE_LOCK),
+            Some(0),
+        ];
+        [word(at), word(at + 8), word(at + 16)] == list
+    })
 }
 
 /// The place behind the auxiliary vector in a copy that begins at the address `start`, if that is
@@ -137,7 +181,7 @@ mod tests {
 
     fn cleared(stack: &[u8], start: u64, width: usize) -> Vec<u8> {
         let mut stack = stack.to_vec();
-        if let Some(begin) = strings(&stack, Some(start), width) {
+        if let Some(begin) = end(&stack, Some(start), width) {
             stack[begin..].fill(0);
         }
         stack
@@ -187,6 +231,22 @@ mod tests {
         let after = cleared(&long, START, 8);
         assert_eq!(after[..4096 + behind], long[..4096 + behind]);
         assert!(after[4096 + behind..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn what_lies_above_a_thread_s_stack_is_zero() {
+        let list = |at: u64| [at, TO_THE_LOCK, 0].map(u64::to_ne_bytes).concat();
+        let neighbour = [b"a secret of others".to_vec(), list(START + 512)].concat();
+        for skipped in 0..8 {
+            let start = START + skipped as u64;
+            let frames = vec![7; 64 - skipped];
+            let stack = [frames.clone(), list(START + 64), neighbour.clone()].concat();
+            let found = end(&stack, Some(start), 8);
+            assert_eq!(found, Some(frames.len()), "a stack pointer at {start:#x}");
+        }
+        // The same words elsewhere are a program's own.
+        let elsewhere = [vec![7; 64], list(START + 72)].concat();
+        assert_eq!(end(&elsewhere, Some(START), 8), None);
     }
 
     #[test]

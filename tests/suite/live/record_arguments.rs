@@ -39,26 +39,27 @@ int main(int count, char **words) {
 }
 ";
 
-/// A value of the environment, and an argument, of the programs that are recorded. The command line of
-/// the recorder, which is in the recording, does not have them.
+/// A value of the environment, and an argument, of the programs that are recorded. Nothing else has
+/// them whole: not the command line of the recorder, which is in the recording, and not the memory
+/// of this process, which is recorded with the whole machine.
 const TOKEN: &str = "token-of-the-environment";
 
 const WORD: &str = "word-of-an-argument";
 
-/// A command line that runs a program with [`WORD`] as its last argument.
+/// A command line that runs a program with [`WORD`] as its last argument and [`TOKEN`] in its
+/// environment.
 fn with_word(program: &str) -> Vec<String> {
     let (start, end) = WORD.split_at(5);
-    let script = format!("a={start}; exec {program} \"$a\"{end}");
+    let (first, second) = TOKEN.split_at(5);
+    let script =
+        format!("a={start}; b={first}; export DEPLOY=\"$b\"{second}; exec {program} \"$a\"{end}");
     vec!["sh".into(), "-c".into(), script]
 }
 
 /// How often these bytes are in a file.
 fn count(file: &Path, text: &str) -> usize {
     let bytes = fs::read(file).unwrap();
-    bytes
-        .windows(text.len())
-        .filter(|it| *it == text.as_bytes())
-        .count()
+    memchr::memmem::find_iter(&bytes, text).count()
 }
 
 /// The share of the samples in `hot` that lead to where the program begins.
@@ -111,7 +112,7 @@ fn copies_of_stacks_have_neither_arguments_nor_environment_and_lead_as_far() {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let fixed = ["-e", "cpu-clock:u", "-F", "997"];
             let args = [&fixed[..], options, &["--"], &words].concat();
-            let output = room.command(&args).env("DEPLOY", TOKEN).output().unwrap();
+            let output = room.command(&args).output().unwrap();
             assert!(output.status.success(), "{args:?}: {}", stderr(&output));
             let (all, whole) = complete(&file);
             assert!(all > 0, "{args:?}");
@@ -145,11 +146,7 @@ fn a_part_file_has_neither_arguments_nor_environment() {
         ]
         .concat();
         let mut recorder = room.command(&args);
-        let mut recorder = recorder
-            .env("DEPLOY", TOKEN)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut recorder = recorder.stdout(Stdio::null()).spawn().unwrap();
         let part = room.path("perf.data.part");
         let is_filled = || fs::metadata(&part).is_ok_and(|it| it.len() > 200_000);
         wait_for("samples in the part file", is_filled);
@@ -171,11 +168,9 @@ fn running_processes_and_whole_machines_are_recorded_without_arguments_and_envir
         if programs(&room).is_none() {
             return;
         }
-        let mut program = bound_to_test(room.path("without").to_str().unwrap());
-        program
-            .args(["wait", WORD])
-            .env("DEPLOY", TOKEN)
-            .stdout(Stdio::piped());
+        let words = with_word(&format!("{} wait", room.path("without").display()));
+        let mut program = bound_to_test(&words[0]);
+        program.args(&words[1..]).stdout(Stdio::piped());
         let mut program = program.spawn().unwrap();
         let mut ready = [0; 6];
         std::io::Read::read_exact(program.stdout.as_mut().unwrap(), &mut ready).unwrap();
@@ -204,5 +199,68 @@ fn running_processes_and_whole_machines_are_recorded_without_arguments_and_envir
         }
         program.kill().unwrap();
         program.wait().unwrap();
+    });
+}
+
+/// A thread whose stack ends where a page with a word begins.
+const NEIGHBOUR: &str = "\
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+volatile unsigned sink;
+__attribute__((noinline)) unsigned hot(unsigned x) {
+    for (int i = 0; i < 2000000; i++) x = x * 69069 + 1;
+    return x;
+}
+void *work(void *unused) {
+    for (int i = 0; i < 100; i++) sink = hot(sink);
+    return unused;
+}
+int main(int count, char **words) {
+    size_t size = 256 << 10;
+    char *stack = mmap(0, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sprintf(stack + size, \"%s\", words[1]);
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstack(&attr, stack, size);
+    pthread_t thread;
+    pthread_create(&thread, &attr, work, 0);
+    return pthread_join(thread, 0);
+}
+";
+
+#[test]
+fn copies_of_a_thread_s_stack_have_nothing_of_what_lies_above_it() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        let flags = ["-O1", "-g", "-fomit-frame-pointer", "-pthread"];
+        if build(&room, "neighbour", NEIGHBOUR, &flags).is_none() {
+            return;
+        }
+        for how in ["dwarf", "auto"] {
+            let words = with_word("./neighbour");
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let fixed = ["-e", "cpu-clock:u", "-g", how, "--"];
+            let output = room
+                .command(&[&fixed[..], &words].concat())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{how}: {}", stderr(&output));
+            let file = room.path("perf.data");
+            let text = Command::new(PROFTOOL)
+                .args(["export", "--to", "folded", "--static", "off"])
+                .arg(&file)
+                .output()
+                .unwrap();
+            let text = String::from_utf8(text.stdout).unwrap();
+            let hot = |line: &&str| line.contains("work;hot");
+            assert!(text.lines().any(|line| hot(&line)), "{how}: {text}");
+            let threads = |line: &str| line.contains("start_thread;work") || line.contains("clone");
+            assert!(text.lines().filter(hot).all(threads), "{how}: {text}");
+            assert_eq!(count(&file, WORD), 0, "{how}");
+        }
     });
 }
