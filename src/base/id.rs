@@ -93,6 +93,11 @@ impl<I: Id, T> IdVec<I, T> {
         id
     }
 
+    /// Gives back the memory that rows to come would take.
+    pub fn shrink_to_fit(&mut self) {
+        self.rows.shrink_to_fit();
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()

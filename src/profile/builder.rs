@@ -342,7 +342,11 @@ impl Builder {
 
     /// The finished profile, its samples in order of event, thread, path and line.
     pub fn finish(mut self) -> Profile {
-        self.profile.paths = self.paths.into_rows().into();
+        // What grew by doubling has room for as much again, and all of it stays for as long as the profile.
+        self.profile.functions.shrink_to_fit();
+        let mut paths = self.paths.into_rows();
+        paths.shrink_to_fit();
+        self.profile.paths = paths.into();
         self.profile.modules = self.modules.into_rows();
         self.profile.threads = self.threads.into_rows();
         for module in self.several_builds {
@@ -364,6 +368,7 @@ impl Builder {
                 squares: sum.squares,
             })
             .collect();
+        self.profile.samples.shrink_to_fit();
         if !self.places.rows().is_empty() {
             self.profile.places = Some(with_places(
                 self.places.into_rows(),

@@ -61,6 +61,7 @@ impl Holes {
             cut.samples = cut.samples.saturating_add(weights.samples(id));
             holes.at.insert(id, place);
         }
+        holes.holes.shrink_to_fit();
         holes
     }
 

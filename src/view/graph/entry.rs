@@ -123,11 +123,10 @@ impl GraphView<'_> {
     fn function_lines(&self, function: FunctionId) -> Vec<Line> {
         let caller = |id: ArcId| self.neighbour(id, self.summary.graph.arcs()[id].from);
         let callee = |id: ArcId| self.neighbour(id, self.summary.graph.arcs()[id].to);
-        let callers: Vec<Neighbour> = self.summary.graph.callers(function).map(caller).collect();
-        let callees: Vec<Neighbour> = self.summary.graph.callees(function).map(callee).collect();
         let root = self.summary.attribution.roots[function];
         let mut lines = Vec::new();
-        let nobody = callers.iter().all(|caller| caller.is_self);
+        let mut callers = self.summary.graph.callers(function);
+        let nobody = callers.all(|id| self.summary.graph.arcs()[id].is_self());
         if root.total() > 0.0 || nobody && self.summary.cycles.of()[function].is_none() {
             let line = self.spontaneous(root, self.summary.root_samples[function]);
             lines.push(if self.is_mark(function) {
@@ -139,6 +138,7 @@ impl GraphView<'_> {
                 line
             });
         }
+        let callers = self.summary.graph.callers(function).map(caller);
         self.add(&mut lines, Relation::Caller, callers);
         let entry = Entry::Function(function);
         lines.push(Line {
@@ -147,6 +147,7 @@ impl GraphView<'_> {
             is_inferred: self.is_inferred(function),
             ..self.line_of(entry, Relation::Primary)
         });
+        let callees = self.summary.graph.callees(function).map(callee);
         self.add(&mut lines, Relation::Callee, callees);
         lines
     }
@@ -375,12 +376,29 @@ impl GraphView<'_> {
 
     /// Adds lines for neighbours: callers with the heaviest last, callees with the heaviest first.
     /// Calls of itself and calls within the cycle stand farthest away.
-    fn add(&self, lines: &mut Vec<Line>, relation: Relation, mut neighbours: Vec<Neighbour>) {
-        neighbours.sort_by(|a, b| self.lighter(a, b));
+    fn add(
+        &self,
+        lines: &mut Vec<Line>,
+        relation: Relation,
+        neighbours: impl IntoIterator<Item = Neighbour>,
+    ) {
         let limit = if self.in_full { usize::MAX } else { NEIGHBOURS };
-        let hidden = neighbours.len().saturating_sub(limit);
-        let shown = neighbours.drain(hidden..);
-        let rows = shown.map(|neighbour| Line {
+        let mut shown = Vec::new();
+        let mut hidden = 0;
+        let keep_heaviest = |shown: &mut Vec<Neighbour>| {
+            shown.sort_by(|a, b| self.lighter(a, b));
+            let lightest = shown.len().saturating_sub(limit);
+            shown.drain(..lightest).len()
+        };
+        // A mark can have a million callees, and a neighbour takes 160 bytes.
+        for neighbour in neighbours {
+            shown.push(neighbour);
+            if shown.len() > limit.saturating_mul(2) {
+                hidden += keep_heaviest(&mut shown);
+            }
+        }
+        hidden += keep_heaviest(&mut shown);
+        let rows = shown.into_iter().map(|neighbour| Line {
             relation,
             who: Who::Entry(Entry::Function(neighbour.end)),
             total: neighbour.total,

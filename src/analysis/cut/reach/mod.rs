@@ -287,8 +287,8 @@ fn components(nodes: usize, calls: &[(Node, Node)]) -> Vec<Vec<Node>> {
 /// The class of each hole, by its place. Holes between functions of the same components are one
 /// class: whatever can be in one of them can be in all. So are those with the same candidates.
 fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
-    let mut component: IdVec<Node, usize> = IdVec::filled(0, nodes);
-    for (number, members) in components.iter().enumerate() {
+    let mut component: IdVec<Node, u32> = IdVec::filled(0, nodes);
+    for (number, members) in (0..).zip(components) {
         for &member in members {
             component[member] = number;
         }
@@ -300,19 +300,27 @@ fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
             None => (hole.outer.map(of), Some(of(hole.inner)), None),
         }
     };
-    // The heaviest come first; of those that weigh the same, the first.
-    let mut alike: FxHashMap<_, (u64, Reverse<usize>)> = FxHashMap::default();
-    for (place, (hole, cut)) in holes.iter().enumerate() {
-        let (weight, _) = (alike.entry(ends(hole))).or_insert((0, Reverse(place)));
-        *weight = weight.saturating_add(cut.weight);
-    }
-    let mut ranks: Vec<_> = alike.into_iter().collect();
-    ranks.sort_unstable_by_key(|&(_, rank)| Reverse(rank));
-    let bits = ranks.into_iter().enumerate();
-    let bits: FxHashMap<_, u64> = bits
-        .map(|(place, (ends, _))| (ends, 1 << place.min(APART)))
+    // A list that is sorted, as there may be a hole for each of millions of addresses: two tables took
+    // 150 bytes for each.
+    let holes_in_order = holes.iter().enumerate();
+    let mut alike: Vec<_> = holes_in_order
+        .map(|(place, (hole, cut))| (ends(hole), place, cut.weight))
         .collect();
-    holes.iter().map(|(hole, _)| bits[&ends(hole)]).collect()
+    alike.sort_unstable();
+    alike.dedup_by(|(other, _, weight), (ends, _, sum)| {
+        let is_alike = other == ends;
+        if is_alike {
+            *sum = sum.saturating_add(*weight);
+        }
+        is_alike
+    });
+    // The heaviest come first; of those that weigh the same, the first.
+    alike.sort_unstable_by_key(|&(_, first, weight)| (Reverse(weight), first));
+    let apart = alike.iter().take(APART).enumerate();
+    let bits: FxHashMap<_, u64> = apart.map(|(rank, &(ends, ..))| (ends, 1 << rank)).collect();
+    let others = 1 << APART;
+    let bit = |hole| bits.get(&ends(hole)).copied().unwrap_or(others);
+    holes.iter().map(|(hole, _)| bit(hole)).collect()
 }
 
 /// For each node the classes of holes whose outer function leads to it, by calls that are known and
