@@ -27,7 +27,7 @@ pub mod workers;
 
 pub use address::{Avma, CodeAddress, FileOffset, Svma};
 pub use build_id::BuildId;
-pub use caveat::{Caveat, CaveatKind, Caveats};
+pub use caveat::{About, Caveat, CaveatKind, Caveats, Detail, Remedy};
 pub use counted::{Counted, Counting};
 pub use distinct::Distinct;
 pub use distinct_tree::{DistinctTree, TreeRow};

@@ -3,22 +3,27 @@
 //! The library knows neither the commands nor the options of the program that uses it. Where a
 //! page or a document has room for advice, its writer asks for it here.
 
-use crate::base::Caveat;
+use std::collections::BTreeSet;
+
+use crate::base::{Caveat, Remedy, Runtime};
 use crate::view::page::HiddenRows;
-use crate::view::page::StackGap;
 use crate::view::question::Question;
 
 /// Advice on what pages and documents state as data. Each answer is a lower-case fragment, or `None`
 /// where there is nothing to do.
 pub trait Advice {
-    /// Returns what can be done about a caveat.
-    fn on_caveat(&self, _caveat: &Caveat) -> Option<String> {
+    /// Returns how a remedy is applied, for the code of these runtimes where they are known.
+    fn on_remedy(&self, _remedy: Remedy, _runtimes: &BTreeSet<Runtime>) -> Option<String> {
         None
     }
 
-    /// Returns how stacks would become more reliable.
-    fn on_stacks(&self, _gap: StackGap) -> Option<String> {
-        None
+    /// Returns what can be done about a caveat: all its remedies.
+    fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
+        let remedies = caveat.remedies().into_iter();
+        let all: Vec<String> = remedies
+            .filter_map(|remedy| self.on_remedy(remedy, caveat.runtimes()))
+            .collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Returns what shows stacks as they were recorded, without restored frames.

@@ -1,7 +1,10 @@
 //! The sentences of a page that are facts with the caller's advice: the same in every format that
 //! shows pages.
 
+use std::collections::BTreeSet;
+
 use super::Advice;
+use crate::base::Remedy;
 use crate::view::number;
 use crate::view::page::Block;
 
@@ -24,18 +27,22 @@ pub(super) struct Sentence {
 }
 
 /// Returns the sentences of a block; nothing for blocks that are not made of sentences, and where
-/// there is nothing to advise.
-pub(super) fn of(block: &Block, advice: &dyn Advice) -> Vec<Sentence> {
+/// there is nothing to advise that is not in `said`, to which its advice is added.
+pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>) -> Vec<Sentence> {
     let sentence = |kind, text| vec![Sentence { kind, text }];
     match block {
         Block::Line(text) | Block::Legend { text, .. } => sentence(Kind::Plain, text.clone()),
         Block::Caveat(caveat) => {
             let mut both = sentence(Kind::Note, caveat.to_string());
-            let hint = advice.on_caveat(caveat);
-            both.extend(hint.map(|text| Sentence {
-                kind: Kind::Hint,
-                text,
-            }));
+            let remedies = caveat.remedies();
+            if !remedies.iter().all(|remedy| said.contains(remedy)) {
+                let hint = advice.on_caveat(caveat);
+                both.extend(hint.map(|text| Sentence {
+                    kind: Kind::Hint,
+                    text,
+                }));
+                said.extend(remedies);
+            }
             both
         }
         Block::FewSamples(caveats) => {
@@ -71,10 +78,12 @@ pub(super) fn of(block: &Block, advice: &dyn Advice) -> Vec<Sentence> {
                 format!("Other events{how}: {}", events.join(", ")),
             )
         }
-        Block::StackGap(gap) => match advice.on_stacks(*gap) {
-            Some(remedy) => sentence(Kind::Plain, format!("For better stacks: {remedy}")),
-            None => Vec::new(),
-        },
+        Block::BetterStacks(remedy) if !said.contains(remedy) => {
+            match advice.on_remedy(*remedy, &BTreeSet::new()) {
+                Some(how) => sentence(Kind::Plain, format!("For better stacks: {how}")),
+                None => Vec::new(),
+            }
+        }
         _ => Vec::new(),
     }
 }

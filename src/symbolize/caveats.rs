@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use crate::base::{Caveat, CaveatKind, Caveats, IdVec, Runtime, grouped};
+use crate::base::{CaveatKind, Caveats, Detail, IdVec, Runtime, grouped};
 use crate::profile::Builder;
 use crate::trace::{ImageId, ImageKind, Trace};
 
@@ -137,7 +137,7 @@ pub(super) fn correct(corrections: &[Correction], caveats: &mut Caveats) {
             caveats.take(recorded, samples);
         }
         match now {
-            Some(now) if are_in_generated => caveats.add_detail(now, samples, Caveat::NO_FILE),
+            Some(now) if are_in_generated => caveats.add_detail(now, samples, Detail::NoFile),
             Some(now) => caveats.add(now, samples),
             None => {}
         }

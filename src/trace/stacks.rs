@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use rustc_hash::FxHashMap;
 
 use crate::base::{
-    BROKEN, Caveat, CaveatKind, CodeAddress, Distinct, IdVec, NO_ADDRESS, TRUNCATED,
+    BROKEN, CaveatKind, CodeAddress, Detail, Distinct, IdVec, NO_ADDRESS, TRUNCATED,
 };
 use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
@@ -290,15 +290,15 @@ impl Stacks {
         }
     }
 
-    /// The path of the file that an address of a process is in.
-    pub(super) fn file_at(&self, memory: &Snapshot, address: CodeAddress) -> &str {
+    /// The file that an address of a process is in, by its path.
+    pub(super) fn file_at(&self, memory: &Snapshot, address: CodeAddress) -> Detail {
         let Some((image, _)) = memory.find(address.lookup()) else {
-            return "[unmapped]";
+            return "[unmapped]".into();
         };
         let image = &self.images.rows()[image];
         match image.kind {
-            kind if kind.generated_by().is_some() => Caveat::NO_FILE,
-            _ => &image.path,
+            kind if kind.generated_by().is_some() => Detail::NoFile,
+            _ => Detail::Text(image.path.to_string()),
         }
     }
 

@@ -10,7 +10,7 @@ pub(super) mod uncounted;
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
-use crate::base::{BuildId, CaveatKind, FileId, utf8};
+use crate::base::{BuildId, CaveatKind, Detail, FileId, utf8};
 use crate::perfdata::{Body, CpuMode, Job, Reader, Record, Sample, Task};
 
 use super::chain::Space;
@@ -422,7 +422,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         &mut self,
         stack: Stack,
         count: u64,
-        detail: impl FnOnce(&mut Stacks) -> Option<String>,
+        detail: impl FnOnce(&mut Stacks) -> Option<Detail>,
     ) {
         let caveats = &mut self.trace.caveats;
         if let Some(flaw) = stack.flaw {

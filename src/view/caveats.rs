@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::page::Block;
-use crate::base::{Caveat, CaveatKind, Caveats};
+use crate::base::{Caveat, Caveats};
 use crate::profile::Profile;
 
 /// A note for each caveat of a view's profile, after an empty line. Caveats are counted over the whole
@@ -35,7 +35,7 @@ pub fn notes_in_brief(profile: &Profile) -> Vec<Block> {
     let stacks = profile.quality.map_or(0, |quality| quality.stacks);
     let is_minor = |caveat: &&Caveat| {
         let is_few = caveat.count.saturating_mul(20) < stacks;
-        is_few && MINOR.contains(&caveat.kind)
+        is_few && caveat.kind.is_minor()
     };
     let (minor, others): (Vec<&Caveat>, Vec<&Caveat>) = profile.caveats.iter().partition(is_minor);
     if minor.len() < 2 {
@@ -46,23 +46,10 @@ pub fn notes_in_brief(profile: &Profile) -> Vec<Block> {
     blocks
 }
 
-/// What counts samples, and changes nothing but these.
-const MINOR: [CaveatKind; 10] = [
-    CaveatKind::CutStack,
-    CaveatKind::ShortCopy,
-    CaveatKind::EmptyCopy,
-    CaveatKind::ShortTop,
-    CaveatKind::BrokenStack,
-    CaveatKind::BrokenCopy,
-    CaveatKind::NoUnwindRules,
-    CaveatKind::NoSymbols,
-    CaveatKind::GeneratedCode,
-    CaveatKind::FoldedCode,
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::CaveatKind;
     use crate::profile::Quality;
 
     #[test]

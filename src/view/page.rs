@@ -2,7 +2,7 @@
 
 use super::question::Question;
 use super::table::Table;
-use crate::base::{Caveat, CaveatKind, Unit};
+use crate::base::{Caveat, Remedy, Unit};
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,15 +24,6 @@ impl Status {
             Status::Bad => "bad",
         }
     }
-}
-
-/// Why stacks are not as reliable as they could be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StackGap {
-    /// They were recorded by frame pointers, which some of the code does not keep.
-    FramePointers,
-    /// What this caveat of the profile says.
-    Caveat(CaveatKind),
 }
 
 /// A part of a page.
@@ -70,8 +61,8 @@ pub enum Block {
     Hidden(HiddenRows),
     /// The other events of the recording, each with its number of samples.
     OtherEvents(Vec<(String, u64)>),
-    /// Why stacks are not as reliable as they could be.
-    StackGap(StackGap),
+    /// What would make stacks more reliable.
+    BetterStacks(Remedy),
     /// One thing that was looked at.
     Check {
         /// How it ended.

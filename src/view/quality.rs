@@ -1,9 +1,9 @@
 //! How reliable the stacks are, line by line, and why they are no better.
 
 use super::number;
-use super::page::{Block, StackGap};
+use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
-use crate::base::{Caveat, CaveatKind};
+use crate::base::{About, CaveatKind, Remedy};
 use crate::profile::{CheckedCalls, Profile};
 
 /// One thing that is known of stacks.
@@ -15,8 +15,8 @@ pub struct Line {
     pub samples: u64,
     /// What it is, in words.
     pub what: &'static str,
-    /// Why some stacks are not as they should be, where the reason is known.
-    pub gap: Option<StackGap>,
+    /// What would help, where it is known why some stacks are not as they should be.
+    pub remedy: Option<Remedy>,
 }
 
 /// What is known of the stacks; nothing where that was not looked into.
@@ -27,100 +27,83 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     // Of stacks that are unwound from copies, caveats tell what is wrong; so they do where stacks end
     // in JIT-compiled code, which only frame pointers lead through.
     let mut caveats = profile.caveats.iter();
-    let ends_in_jit_code = caveats.any(|caveat| {
-        let mut details = caveat.details();
-        matches!(
-            caveat.kind,
-            CaveatKind::NoUnwindRules | CaveatKind::BrokenStack
-        ) && details.any(|(detail, _)| detail == Caveat::NO_FILE)
-    });
-    let frames =
-        (quality.by_frame_pointers && !ends_in_jit_code).then_some(StackGap::FramePointers);
+    let ends_in_jit_code = caveats.any(|caveat| caveat.ended_in_no_file() > 0);
+    let by_pointers = quality.by_frame_pointers && !ends_in_jit_code;
+    let complete = by_pointers.then_some(Remedy::CompleteStacks);
     let count = |kind| profile.caveats.count(kind);
-    let line = |key, samples, what, gap: Option<StackGap>| Line {
+    // Frame pointers lead through a stack that the frame limit cuts; its caveat has the remedy.
+    let not_rooted = quality.stacks.saturating_sub(quality.rooted) > count(CaveatKind::CutStack);
+    let line = |(key, samples, what, remedy): (_, u64, _, Option<Remedy>)| Line {
         key,
         samples,
         what,
-        gap: gap.filter(|_| samples > 0),
+        remedy: remedy.filter(|_| samples > 0),
     };
-    let seen = |kinds: &[CaveatKind]| {
-        let first = kinds.iter().find(|&&kind| count(kind) > 0);
-        first.map(|&kind| StackGap::Caveat(kind))
-    };
-    let cut = [
-        CaveatKind::CutStack,
-        CaveatKind::ShortCopy,
-        CaveatKind::EmptyCopy,
-        CaveatKind::ShortTop,
-        CaveatKind::OtherStack,
-        CaveatKind::SignalStack,
-    ];
-    let broken = [
-        CaveatKind::BrokenStack,
-        CaveatKind::BrokenCopy,
-        CaveatKind::NoUnwindRules,
-    ];
-    // Frame pointers lead through a stack that the frame limit cuts; its caveat has the remedy.
-    let not_rooted = quality.stacks.saturating_sub(quality.rooted) > count(CaveatKind::CutStack);
-    let mut rooted = line(
+    let mut rooted = line((
         "rooted",
         quality.rooted,
         "complete (reach the entry point)",
         None,
-    );
-    rooted.gap = frames.filter(|_| not_rooted);
-    vec![
-        rooted,
-        line(
+    ));
+    rooted.remedy = complete.filter(|_| not_rooted);
+    let checked = [
+        (
             "exact_leaf",
             quality.exact_leaf,
             "exact caller of the leaf (found by unwind information)",
             None,
         ),
-        line(
+        (
             "verified",
             quality.verified,
             "consistent with the code",
             None,
         ),
-        line(
+        (
             "unchecked",
             quality.unchecked,
             "consistent; indirect calls cannot be checked",
             None,
         ),
-        line(
+        (
             "lacking",
             quality.lacking,
             "missing frames restored from the code (≈)",
             None,
         ),
-        line(
+        (
             "ambiguous",
             quality.ambiguous,
             "missing frames, ambiguous",
-            frames,
+            complete,
         ),
-        line(
+        (
             "contradicted",
             quality.contradicted,
             "contradicted: a call is not in the code",
-            frames,
+            complete,
         ),
-        line("alone", quality.alone, "single frame", frames),
-        line(
+        ("alone", quality.alone, "single frame", complete),
+    ];
+    let counted = [
+        (
             "cut",
-            cut.iter().map(|&kind| count(kind)).sum(),
+            About::CutStacks,
             "truncated: the outermost callers are unknown",
-            seen(&cut),
         ),
-        line(
+        (
             "broken",
-            broken.iter().map(|&kind| count(kind)).sum(),
+            About::BrokenStacks,
             "broken: unwinding ended before an entry point",
-            seen(&broken),
         ),
-    ]
+    ];
+    let counted = counted.map(|(key, about, what)| {
+        let mut seen = CaveatKind::about(about).filter(|&kind| count(kind) > 0);
+        let samples = CaveatKind::about(about).map(count).sum();
+        line((key, samples, what, seen.next().and_then(CaveatKind::remedy)))
+    });
+    let checked = checked.into_iter().map(line);
+    [rooted].into_iter().chain(checked).chain(counted).collect()
 }
 
 /// The lines of the text report, without those that a caveat already states.
@@ -150,7 +133,7 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
     }
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(calls(&quality.calls).map(Block::Line));
-    blocks.extend(gaps(profile).into_iter().map(Block::StackGap));
+    blocks.extend(remedies(profile).into_iter().map(Block::BetterStacks));
     blocks
 }
 
@@ -176,8 +159,8 @@ pub fn sentence(profile: &Profile) -> Option<String> {
     Some(text)
 }
 
-/// Why the stacks are not as they should be, where that is so for many.
-pub fn gaps(profile: &Profile) -> Vec<StackGap> {
+/// What would help where many stacks are not as they should be.
+pub fn remedies(profile: &Profile) -> Vec<Remedy> {
     let elsewhere = ["cut", "broken"];
     let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
         return Vec::new();
@@ -185,14 +168,17 @@ pub fn gaps(profile: &Profile) -> Vec<StackGap> {
     let doubtful = quality.stacks - quality.rooted.min(quality.stacks)
         + quality.ambiguous
         + quality.contradicted;
-    let mut gaps: Vec<StackGap> = Vec::new();
+    let mut remedies: Vec<Remedy> = Vec::new();
     if doubtful * DOUBTFUL > quality.stacks {
         for line in lines(profile).into_iter().filter(|line| line.samples > 0) {
             let is_elsewhere = elsewhere.contains(&line.key);
-            gaps.extend(line.gap.filter(|gap| !is_elsewhere && !gaps.contains(gap)));
+            let remedy = line
+                .remedy
+                .filter(|it| !is_elsewhere && !remedies.contains(it));
+            remedies.extend(remedy);
         }
     }
-    gaps
+    remedies
 }
 
 /// A line on the different calls on stacks, if any were looked at.
@@ -238,10 +224,10 @@ mod tests {
             }),
             ..Profile::default()
         };
-        assert_eq!(gaps(&profile), [StackGap::FramePointers]);
+        assert_eq!(remedies(&profile), [Remedy::CompleteStacks]);
         profile.caveats.add(CaveatKind::CutStack, 39);
-        assert_eq!(gaps(&profile), [StackGap::FramePointers]);
+        assert_eq!(remedies(&profile), [Remedy::CompleteStacks]);
         profile.caveats.add(CaveatKind::CutStack, 1);
-        assert!(gaps(&profile).is_empty());
+        assert!(remedies(&profile).is_empty());
     }
 }

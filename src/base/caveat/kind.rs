@@ -1,257 +1,382 @@
-//! The kinds of things that could not be known, and their stable names.
+//! The one table of what could not be known: by kind its stable name, what it is about, what would
+//! help, and its sentence.
 
-/// What kind of thing was not known. The name in JSON is [`CaveatKind::name`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum CaveatKind {
-    /// The recording has no samples.
-    NoSamples,
-    /// All weights in a file of folded stacks are 0.
-    ZeroWeights,
-    /// The histogram of a gmon.out has no ticks.
-    EmptyHistogram,
-    /// The kernel stopped recording as the program started, so there are no samples.
-    StoppedAtExec,
-    /// No sample is in the requested part of time; details: when samples were taken.
-    NoSamplesInTime,
-    /// The file ends before it should; details: where.
-    Truncated,
-    /// The recorder did not finish the file; it was read to its end.
-    Unfinished,
-    /// Damaged records or sections that were skipped; details: each, with its offset.
-    Skipped,
-    /// Record types that are not known; details: type numbers.
-    UnknownRecord,
-    /// Samples that the kernel could not deliver to the recorder.
-    Lost,
-    /// The kernel throttled the event; counts the throttle records.
-    Throttled,
-    /// Events whose samples add up to less processor time than the kernel counted; details: each, with
-    /// how much.
-    MissedTime,
-    /// The same where threads ended, each with a last period that is in no sample.
-    ShortThreads,
-    /// The same where threads switched often, which a clock cannot interrupt.
-    MissedSwitches,
-    /// Other events whose samples do not add up to what the kernel counted; details: each, with both.
-    Miscounted,
-    /// Samples whose period is far above those of all others; details: each event, with both.
-    OutlyingPeriod,
-    /// Records that arrived too late to be sorted by time.
-    Disordered,
-    /// Samples of an event id that no event of the file has.
-    UnknownEvent,
-    /// Samples whose weight no longer fitted the 64-bit total.
-    WeightLimit,
-    /// Samples whose stack reached the limit of frames, the recorder's or the reader's.
-    CutStack,
-    /// Samples whose stack leads by a frame pointer to an address that holds no code, or to one that no
-    /// call returns to, and was cut there; or whose stack ends in a function that something called.
-    BrokenStack,
-    /// Samples whose stack was unwound from a copy to an address that holds no code; it was cut there.
-    BrokenCopy,
-    /// Intervals off the processor that are counted without a stack: none was recorded.
-    NoSwitchStack,
-    /// Intervals off the processor that are not counted, as switches may have been lost within.
-    UnsureSwitch,
-    /// Threads that were off the processor when the recording began; that interval is not counted.
-    OffBefore,
-    /// Threads that were already blocked when the recording began: their time counts, without a
-    /// stack.
-    BlockedBefore,
-    /// The recording has no call stacks.
-    NoStacks,
-    /// Call stacks were recorded without their part in user space.
-    NoUserStacks,
-    /// Call stacks were recorded without their part in the kernel, which was sampled.
-    NoKernelStacks,
-    /// Samples with a copy of the user's stack from a machine whose stacks are not unwound.
-    NotUnwound,
-    /// Samples whose stack was unwound to the end of its copy, and goes on; details: bytes copied.
-    ShortCopy,
-    /// Samples of whose stack nothing could be copied, as its page was not in memory.
-    EmptyCopy,
-    /// Samples by frame pointers whose stack is cut where the frame pointer's function is not within
-    /// the bytes from the top of the stack; details: bytes copied.
-    ShortTop,
-    /// Samples whose stack leads to code without unwind information at hand, cut there; details:
-    /// files.
-    NoUnwindRules,
-    /// Samples whose outer callers are on another stack than the one that was copied.
-    OtherStack,
-    /// Samples in signal handlers that ran on a stack of their own; that of what they interrupted was
-    /// not copied.
-    SignalStack,
-    /// Samples with stacks of depth one or two: a program built without frame pointers.
-    NoFramePointers,
-    /// Samples taken in a guest or hypervisor, which are shown by address.
-    Guest,
-    /// Samples without any code address.
-    NoAddress,
-    /// Samples with frames to whose addresses nothing was mapped.
-    Unmapped,
-    /// Samples with frames in files that could not be found or opened; details: path and reason.
-    MissingBinary,
-    /// Samples in files that are not those that ran; details: path and reason.
-    ChangedBinary,
-    /// Files without a recorded build id that may not be those that ran; details: path and reason.
-    UncheckedBinary,
-    /// Samples with frames in files that have no symbol for them; details: path.
-    NoSymbols,
-    /// Samples with frames that a text input has no name for.
-    NamelessFrames,
-    /// A text input or a profile of another tool does not state how many samples there are; details: what
-    /// is taken for the number.
-    CountUnstated,
-    /// Samples in code that is in no file and that its process did not list; details: processes.
-    GeneratedCode,
-    /// Text of a program that lies in anonymous memory now, over the mapping of its file, whose names are
-    /// used; details: paths.
-    MovedText,
-    /// Samples in anonymous memory over the mapping of a library: a copy of its text or other code, so
-    /// the names of the library are not used; details: paths.
-    ReplacedText,
-    /// Samples in code that several functions share, under the name of one; details: which.
-    FoldedCode,
-    /// Samples at addresses at which several generated functions were, at times that are not known.
-    ReusedCode,
-    /// Lists of generated code whose times cannot be compared with those of the samples; details:
-    /// paths.
-    JitWithoutTime,
-    /// Lists of generated code whose times are not those of the recording, although both have the same
-    /// clock; details: paths.
-    JitOtherTime,
-    /// Lists of generated code that could not be read completely; details: path and reason.
-    BadJitDump,
-    /// Kernel samples without names because the kernel hides its addresses.
-    HiddenKernel,
-    /// Debug information that could not be read; details: path and reason.
-    BadDebugInfo,
-    /// Debug information that is not used, or only in part, as it would take too much memory;
-    /// details: path and what was left out.
-    DebugInfoLimit,
-    /// Kernel code was left out of the recording because privileges were missing.
-    UserOnly,
-    /// Lines of a text input that could not be read; details: each, with line number.
-    BadLine,
-    /// Direct calls in code into the middle of another function, taken as calls of it.
-    InsideCalls,
-    /// Other direct calls in code to addresses at which no function starts.
-    AstrayCalls,
-    /// Bytes of functions that are no instructions.
-    UndecodedCode,
-    /// Numbers of calls and time by function, without stacks: totals are estimates.
-    CountsOnly,
-    /// Shared libraries of a program whose histogram of addresses covers its own code; details: names.
-    NoLibraryTime,
-    /// A histogram of addresses with neither stacks nor counted calls.
-    NothingCounted,
-    /// Files whose code was not searched for calls; details: path and reason.
-    UnscannedBinary,
-    /// Functions of a file without symbols, known by their bounds only.
-    NamelessFunctions,
-    /// Functions of a file that have the code of others, too, and are shown under one name; details:
-    /// which.
-    FoldedFunctions,
-    /// A file in which no function was found.
-    NoFunctions,
-    /// A file in whose code no call was found.
-    NoCalls,
-    /// Parts of a program file that could not be read; details: each.
-    DamagedFile,
-    /// Counted calls from or to addresses at which the program has no function.
-    AstrayCounts,
-    /// Counted calls that one of several functions made: their known address lies in all of these.
-    SharedPlaces,
-    /// A cycle of counted calls that contains `main` and has no caller outside.
-    AssumedEntry,
-    /// Programs that a command with counted calls became or started: their calls were not counted.
-    UncountedPrograms,
-    /// Source files whose text is not shown, although it could be read; details: path and reason.
-    SourcesLeftOut,
+use super::Remedy;
+use crate::base::grouped;
+
+/// Declares the kinds, row by row:
+///
+/// ```text
+/// Kind("name in JSON") About [minor] [=> Remedy]
+///     "sentence";
+/// ```
+///
+/// The sentence is lower-case, without a full stop, and names no command and no option. In it,
+/// `{n}` is the count, `{s}` a plural's s, and `{was|were}` what stands for one and for several.
+macro_rules! kinds {
+    ($(
+        $(#[$doc:meta])*
+        $kind:ident($name:literal) $about:ident $($minor:ident)? $(=> $remedy:ident)?
+        $sentence:literal;
+    )*) => {
+        /// What kind of thing was not known, each with its sentence for `n` of them. Its name in
+        /// JSON is [`CaveatKind::name`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum CaveatKind {
+            $(#[doc = $sentence] #[doc = ""] $(#[$doc])* $kind,)*
+        }
+
+        /// The rows, in order of kind.
+        static ROWS: &[Row] = &[$(Row {
+            kind: CaveatKind::$kind,
+            name: $name,
+            about: About::$about,
+            is_minor: is_minor!($($minor)?),
+            remedy: remedy!($($remedy)?),
+            sentence: $sentence,
+        },)*];
+    };
+}
+
+macro_rules! is_minor {
+    () => {
+        false
+    };
+    (minor) => {
+        true
+    };
+}
+
+macro_rules! remedy {
+    () => {
+        None
+    };
+    ($remedy:ident) => {
+        Some(Remedy::$remedy)
+    };
+}
+
+struct Row {
+    kind: CaveatKind,
+    name: &'static str,
+    about: About,
+    is_minor: bool,
+    remedy: Option<Remedy>,
+    sentence: &'static str,
+}
+
+/// What a caveat is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Which samples there are.
+    Samples,
+    /// Stacks without their outermost callers.
+    CutStacks,
+    /// Stacks whose unwinding ended before an entry point.
+    BrokenStacks,
+    /// Stacks in general.
+    Stacks,
+    /// The names of functions, and the files that have them.
+    Names,
+    /// Anything else.
+    Other,
 }
 
 impl CaveatKind {
+    /// All kinds, in order.
+    pub fn all() -> impl Iterator<Item = CaveatKind> {
+        ROWS.iter().map(|row| row.kind)
+    }
+
+    /// All kinds about this, in order.
+    pub fn about(about: About) -> impl Iterator<Item = CaveatKind> {
+        Self::all().filter(move |kind| kind.subject() == about)
+    }
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
     /// The stable name, as JSON has it.
     pub fn name(self) -> &'static str {
-        use CaveatKind::*;
-        match self {
-            NoSamples => "no-samples",
-            ZeroWeights => "zero-weights",
-            EmptyHistogram => "empty-histogram",
-            StoppedAtExec => "stopped-at-exec",
-            NoSamplesInTime => "no-samples-in-time",
-            Truncated => "truncated",
-            Unfinished => "unfinished",
-            Skipped => "skipped",
-            UnknownRecord => "unknown-record",
-            Lost => "lost",
-            Throttled => "throttled",
-            MissedTime => "missed-time",
-            ShortThreads => "short-threads",
-            MissedSwitches => "missed-switches",
-            Miscounted => "miscounted",
-            OutlyingPeriod => "outlying-period",
-            Disordered => "disordered",
-            UnknownEvent => "unknown-event",
-            WeightLimit => "weight-limit",
-            CutStack => "cut-stack",
-            BrokenStack => "broken-stack",
-            BrokenCopy => "broken-copy",
-            NoSwitchStack => "no-switch-stack",
-            UnsureSwitch => "unsure-switch",
-            OffBefore => "off-before",
-            BlockedBefore => "blocked-before",
-            NoStacks => "no-stacks",
-            NoUserStacks => "no-user-stacks",
-            NoKernelStacks => "no-kernel-stacks",
-            NotUnwound => "not-unwound",
-            ShortCopy => "short-copy",
-            EmptyCopy => "empty-copy",
-            ShortTop => "short-top",
-            NoUnwindRules => "no-unwind-rules",
-            OtherStack => "other-stack",
-            SignalStack => "signal-stack",
-            NoFramePointers => "no-frame-pointers",
-            Guest => "guest",
-            NoAddress => "no-address",
-            Unmapped => "unmapped",
-            MissingBinary => "missing-binary",
-            ChangedBinary => "changed-binary",
-            UncheckedBinary => "unchecked-binary",
-            NoSymbols => "no-symbols",
-            NamelessFrames => "nameless-frames",
-            CountUnstated => "count-unstated",
-            GeneratedCode => "generated-code",
-            MovedText => "moved-text",
-            ReplacedText => "replaced-text",
-            FoldedCode => "folded-code",
-            ReusedCode => "reused-code",
-            JitWithoutTime => "jit-without-time",
-            JitOtherTime => "jit-other-time",
-            BadJitDump => "bad-jitdump",
-            HiddenKernel => "hidden-kernel",
-            BadDebugInfo => "bad-debug-info",
-            DebugInfoLimit => "debug-info-limit",
-            UserOnly => "user-only",
-            BadLine => "bad-line",
-            InsideCalls => "inside-calls",
-            AstrayCalls => "astray-calls",
-            UndecodedCode => "undecoded-code",
-            CountsOnly => "counts-only",
-            NoLibraryTime => "no-library-time",
-            NothingCounted => "nothing-counted",
-            UnscannedBinary => "unscanned-binary",
-            FoldedFunctions => "folded-functions",
-            NamelessFunctions => "nameless-functions",
-            NoFunctions => "no-functions",
-            NoCalls => "no-calls",
-            DamagedFile => "damaged-file",
-            AstrayCounts => "astray-counts",
-            SharedPlaces => "shared-places",
-            AssumedEntry => "assumed-entry",
-            UncountedPrograms => "uncounted-programs",
-            SourcesLeftOut => "sources-left-out",
+        self.row().name
+    }
+
+    /// What it is about.
+    pub fn subject(self) -> About {
+        self.row().about
+    }
+
+    /// Whether it counts samples and changes nothing but these, so that few of them hardly matter.
+    pub fn is_minor(self) -> bool {
+        self.row().is_minor
+    }
+
+    /// What would help; [`Caveat::remedies`](super::Caveat::remedies) knows more.
+    pub fn remedy(self) -> Option<Remedy> {
+        self.row().remedy
+    }
+
+    /// Its sentence for `n` of this kind.
+    pub(super) fn fact(self, n: u64) -> String {
+        let mut fact = String::new();
+        let mut rest = self.row().sentence;
+        while let Some((before, slot)) = rest.split_once('{') {
+            let (slot, after) = slot.split_once('}').expect("a slot of the table is closed");
+            fact.push_str(before);
+            match (slot, slot.split_once('|')) {
+                ("n", _) => fact.push_str(&grouped(n)),
+                (_, Some((one, _))) if n == 1 => fact.push_str(one),
+                (_, Some((_, several))) => fact.push_str(several),
+                (s, None) if n != 1 => fact.push_str(s),
+                _ => {}
+            }
+            rest = after;
+        }
+        fact + rest
+    }
+}
+
+kinds! {
+    NoSamples("no-samples") Samples => RecordMore
+        "no samples were recorded";
+    ZeroWeights("zero-weights") Other
+        "no samples: all weights in the file are 0";
+    EmptyHistogram("empty-histogram") Other => RunLonger
+        "no samples: the histogram in gmon.out is empty";
+    StoppedAtExec("stopped-at-exec") Samples => RecordAsItsUser
+        "no samples: the kernel stopped recording when the program started";
+    /// Details: when samples were taken.
+    NoSamplesInTime("no-samples-in-time") Samples
+        "no samples in the chosen time range";
+    /// Details: where.
+    Truncated("truncated") Samples => RecordAgain
+        "the file is truncated; what is there was read";
+    Unfinished("unfinished") Samples => RecordAgain
+        "the recording was not finished; all of it was read";
+    /// Details: each, with its offset.
+    Skipped("skipped") Samples
+        "{n} record{s} or section{s} could not be read";
+    /// Details: type numbers.
+    UnknownRecord("unknown-record") Other
+        "{n} record{s} of unknown type skipped";
+    Lost("lost") Samples => AvoidLosses
+        "{n} sample{s} or other records lost while recording";
+    Throttled("throttled") Samples => LiftThrottle
+        "the kernel throttled the event {n} time{s}";
+    /// Details: each, with how much.
+    MissedTime("missed-time") Samples => SampleLess
+        "samples miss processor time that was used";
+    ShortThreads("short-threads") Samples => RecordProcessors
+        "samples miss processor time at the ends of threads and processes";
+    MissedSwitches("missed-switches") Samples => UseCounter
+        "samples miss the kernel's switches between threads, and other shares are too high by as \
+         much";
+    /// Details: each, with both.
+    Miscounted("miscounted") Samples => RecordEveryOccurrence
+        "samples do not add up to the kernel's own count";
+    /// Details: each event, with both.
+    OutlyingPeriod("outlying-period") Samples
+        "{n} sample{s} with a period far above those of the others";
+    Disordered("disordered") Other
+        "{n} record{s} arrived too late to be sorted by time";
+    UnknownEvent("unknown-event") Other
+        "{n} sample{s} of an event that the file does not define";
+    WeightLimit("weight-limit") Other
+        "the weight of {n} sample{s} is reduced: the total exceeds 64 bits";
+    CutStack("cut-stack") CutStacks minor => RaiseFrameLimit
+        "{n} sample{s} with a stack truncated at the frame limit";
+    BrokenStack("broken-stack") BrokenStacks minor => CompleteStacks
+        "{n} sample{s} where frame pointers led nowhere: to no caller, or to an address that is \
+         unmapped or follows no call";
+    BrokenCopy("broken-copy") BrokenStacks minor
+        "{n} sample{s} where unwinding a copied stack hit an address that is unmapped or follows \
+         no call";
+    NoSwitchStack("no-switch-stack") Other => RecordSwitchStacks
+        "{n} off-CPU interval{s} without a stack";
+    UnsureSwitch("unsure-switch") Other => EnlargeBuffers
+        "{n} off-CPU interval{s} left out: records were lost during them";
+    OffBefore("off-before") Other
+        "{n} thread{s} {was|were} off-CPU when the recording began; {its|their} time until the \
+         first switch is not counted";
+    BlockedBefore("blocked-before") Other => RecordFromStart
+        "{n} thread{s} {was|were} already blocked when the recording began; the stack is unknown";
+    NoStacks("no-stacks") Other => RecordStacks
+        "recorded without call stacks: totals include inlined functions, but no calls";
+    NoUserStacks("no-user-stacks") Other => RecordStacks
+        "recorded with call stacks of the kernel only: functions in user space have no callers";
+    NoKernelStacks("no-kernel-stacks") Other
+        "recorded with call stacks of user space only: of the kernel, stacks have only the \
+         function that ran";
+    NotUnwound("not-unwound") Stacks => RecordByFramePointers
+        "{n} sample{s} with stack copies of an unsupported architecture, not unwound";
+    /// Details: bytes copied.
+    ShortCopy("short-copy") CutStacks minor => CopyMore
+        "{n} sample{s} with a stack truncated at the end of its copy";
+    EmptyCopy("empty-copy") CutStacks minor
+        "{n} sample{s} of whose stack nothing could be copied: its page was not in memory";
+    /// Details: bytes copied.
+    ShortTop("short-top") CutStacks minor => CompleteStacks
+        "{n} sample{s} with a stack truncated in code without frame pointers; the part copied was \
+         too short";
+    /// Details: files.
+    NoUnwindRules("no-unwind-rules") BrokenStacks minor => ProvideUnwindRules
+        "{n} sample{s} where unwinding stopped: no unwind information";
+    OtherStack("other-stack") CutStacks => FollowOtherStack
+        "{n} sample{s} whose outer callers are on another stack, of which there is no copy";
+    SignalStack("signal-stack") CutStacks => FollowSignalStack
+        "{n} sample{s} in signal handlers on a stack of their own; the interrupted stack was not \
+         copied";
+    NoFramePointers("no-frame-pointers") Stacks => CompleteStacks
+        "{n} sample{s} with a user-space stack of one or two frames";
+    Guest("guest") Other
+        "{n} sample{s} in a guest or hypervisor";
+    NoAddress("no-address") Other
+        "{n} sample{s} without a code address";
+    Unmapped("unmapped") Names
+        "{n} sample{s} with frames where nothing was mapped";
+    /// Details: path and reason.
+    MissingBinary("missing-binary") Names => ProvideFiles
+        "{n} sample{s} with frames in files that could not be opened";
+    /// Details: path and reason.
+    ChangedBinary("changed-binary") Names => ProvideBuild
+        "{n} sample{s} with frames in files that are not the build that ran; not used";
+    /// Details: path and reason.
+    UncheckedBinary("unchecked-binary") Names => LinkBuildId
+        "{n} file{s} without build ID may have changed since they ran; names may be wrong";
+    /// Details: path.
+    NoSymbols("no-symbols") Names minor => KeepSymbols
+        "{n} sample{s} with frames in code without symbols";
+    NamelessFrames("nameless-frames") Other
+        "{n} sample{s} with unnamed frames; they are separate functions by caller";
+    /// Details: what is taken for the number.
+    CountUnstated("count-unstated") Other
+        "the number of samples is not stated";
+    /// Details: processes.
+    GeneratedCode("generated-code") Names minor => NameGeneratedCode
+        "{n} sample{s} with frames in code that is in no file, without names";
+    /// Details: paths.
+    MovedText("moved-text") Other
+        "text was moved to anonymous memory; as it lies over the mapping of its program, that \
+         file's names are used";
+    /// Details: paths.
+    ReplacedText("replaced-text") Other
+        "{n} sample{s} in anonymous memory over the mapping of a library: its text was moved \
+         there, or other code was put there after it was unmapped; its names are not used";
+    /// Details: which.
+    FoldedCode("folded-code") Other minor => KeepFunctionsApart
+        "{n} sample{s} with frames in code that several functions share, shown under one name";
+    ReusedCode("reused-code") Other => WriteJitDump
+        "{n} sample{s} at addresses reused by several generated functions; which of them ran is \
+         not known";
+    /// Details: paths.
+    JitWithoutTime("jit-without-time") Other => UseJitClock
+        "{n} jitdump file{s} read without times: they use another clock than the recording";
+    /// Details: paths.
+    JitOtherTime("jit-other-time") Other
+        "{n} jitdump file{s} read without times: they do not fit those of the recording (a time \
+         namespace?)";
+    /// Details: path and reason.
+    BadJitDump("bad-jitdump") Other
+        "{n} jitdump file{s} could not be read completely";
+    HiddenKernel("hidden-kernel") Names => NameKernel
+        "{n} kernel sample{s} without names";
+    /// Details: path and reason.
+    BadDebugInfo("bad-debug-info") Names
+        "debug information of {n} file{s} could not be read";
+    /// Details: path and what was left out.
+    DebugInfoLimit("debug-info-limit") Other
+        "{n} part{s} of debug information too large and left out";
+    UserOnly("user-only") Other => SeeKernel
+        "user space only: kernel time is not in this recording";
+    /// Details: each, with line number.
+    BadLine("bad-line") Other
+        "{n} line{s} could not be read";
+    InsideCalls("inside-calls") Other
+        "{n} direct call{s} into the middle of a function, counted as calls of it";
+    AstrayCalls("astray-calls") Other
+        "{n} direct call{s} to places where no function starts";
+    UndecodedCode("undecoded-code") Other
+        "{n} byte{s} of code could not be decoded";
+    CountsOnly("counts-only") Other => SampleStacks
+        "no call stacks: totals are estimated by gprof's propagation from counted calls; calls by \
+         libraries and of code built without profiling are not counted; a tail call counts for \
+         the function it returns to";
+    /// Details: names.
+    NoLibraryTime("no-library-time") Other
+        "time in {n} shared {library|libraries} is not in gmon.out, which covers the program's \
+         own code";
+    NothingCounted("nothing-counted") Other => CountOrSample
+        "no call stacks, and no call counts: totals are unknown";
+    /// Details: path and reason.
+    UnscannedBinary("unscanned-binary") Other
+        "the calls in the code of {n} file{s} are unknown";
+    NamelessFunctions("nameless-functions") Other => UseUnstripped
+        "no symbols: {n} function{s} named by address, from unwind information; a function that \
+         the compiler split counts as two";
+    /// Details: which.
+    FoldedFunctions("folded-functions") Other => KeepFunctionsApart
+        "{n} function{s} {shares|share} {its|their} code with others, shown under one name";
+    NoFunctions("no-functions") Other => UseUnstripped
+        "no functions were found in the file";
+    NoCalls("no-calls") Other
+        "no calls were found in the code";
+    /// Details: each.
+    DamagedFile("damaged-file") Other
+        "{n} part{s} of the file could not be read";
+    AstrayCounts("astray-counts") Other
+        "{n} counted call{s} from or to addresses outside all functions, left out";
+    SharedPlaces("shared-places") Other
+        "{n} counted call{s} may have another caller: gmon.out locates a call to within 16 bytes, \
+         and several functions share these";
+    AssumedEntry("assumed-entry") Other
+        "no counted call enters the cycle of main; one call of main is assumed";
+    UncountedPrograms("uncounted-programs") Other => CountProgram
+        "{n} program{s} started by exec, whose calls were not counted";
+    /// Details: path and reason.
+    SourcesLeftOut("sources-left-out") Other => PermitSources
+        "{n} source file{s} left out";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_own_row_and_name() {
+        assert!({ ROWS.iter().enumerate() }.all(|(place, row)| row.kind as usize == place));
+        let names: BTreeSet<&str> = ROWS.iter().map(|row| row.name).collect();
+        assert_eq!(names.len(), ROWS.len());
+    }
+
+    #[test]
+    fn sentences_agree_with_their_number() {
+        for (kind, n, expected) in [
+            (
+                CaveatKind::Skipped,
+                1,
+                "1 record or section could not be read",
+            ),
+            (
+                CaveatKind::FoldedFunctions,
+                2000,
+                "2,000 functions share their code with others, shown under one name",
+            ),
+            (
+                CaveatKind::FoldedFunctions,
+                1,
+                "1 function shares its code with others, shown under one name",
+            ),
+        ] {
+            assert_eq!(kind.fact(n), expected);
+        }
+        for row in ROWS {
+            for n in [0, 1, 2] {
+                assert!(!row.kind.fact(n).contains(['{', '|', '}']), "{}", row.name);
+            }
         }
     }
 }

@@ -4,13 +4,14 @@
 //! is dropped in silence. A caveat states a fact. What a person can do about it depends on the
 //! program that shows it, and is worded there.
 
-mod fact;
 mod kind;
+mod remedy;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-pub use kind::CaveatKind;
+pub use kind::{About, CaveatKind};
+pub use remedy::Remedy;
 
 use super::{Runtime, grouped};
 
@@ -27,20 +28,67 @@ pub struct Caveat {
     /// How many: samples, records or files, as the kind says.
     pub count: u64,
     /// What it was in particular, in order of appearance, each with its count.
-    details: Vec<(String, u64)>,
+    details: Vec<(Detail, u64)>,
     /// Whether there were more details than are kept.
     is_cut: bool,
     /// The runtimes whose code it is about.
     runtimes: BTreeSet<Runtime>,
 }
 
-impl Caveat {
-    /// The detail of frames in code that is in no file, as that of a JIT compiler, where others have a file.
-    pub const NO_FILE: &str = "code in no file";
+/// What it was in particular that is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// A file, a process, a number and others, in words.
+    Text(String),
+    /// Code that is in no file, as that of a JIT compiler, where others have a file.
+    NoFile,
+}
 
+impl<T: Into<String>> From<T> for Detail {
+    fn from(text: T) -> Detail {
+        Detail::Text(text.into())
+    }
+}
+
+impl Detail {
+    /// Returns it in words.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Detail::Text(text) => text,
+            Detail::NoFile => "code in no file",
+        }
+    }
+}
+
+impl Caveat {
     /// The details, in order of appearance, each with its count.
     pub fn details(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.details.iter().map(|(text, n)| (text.as_str(), *n))
+        let details = self.details.iter();
+        details.map(|(detail, n)| (detail.as_str(), *n))
+    }
+
+    /// Of stacks whose unwinding ended, how many did so in code that is in no file.
+    pub fn ended_in_no_file(&self) -> u64 {
+        if self.kind.subject() != About::BrokenStacks {
+            return 0;
+        }
+        let details = self.details.iter();
+        let of_none = details.filter(|(detail, _)| *detail == Detail::NoFile);
+        of_none.map(|(_, n)| n).sum()
+    }
+
+    /// What would help, what matters most first.
+    pub fn remedies(&self) -> Vec<Remedy> {
+        let usual = self.kind.remedy();
+        let generated = Remedy::CompleteGeneratedStacks;
+        match self.ended_in_no_file() {
+            0 => Vec::from_iter(usual),
+            // Copies lead through code without frame pointers, but not if it is JIT-compiled.
+            samples if self.kind == CaveatKind::BrokenStack || samples == self.count => {
+                vec![generated]
+            }
+            _ => usual.into_iter().chain([generated]).collect(),
+        }
     }
 
     /// The runtimes whose code it is about, as far as that is known.
@@ -53,7 +101,7 @@ impl Caveat {
 impl fmt::Display for Caveat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind.fact(self.count))?;
-        let mut order: Vec<&(String, u64)> = self.details.iter().collect();
+        let mut order: Vec<&(Detail, u64)> = self.details.iter().collect();
         order.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         // A count next to each says nothing where all are one, or where the only detail is of all.
         let many = match self.details.as_slice() {
@@ -62,7 +110,7 @@ impl fmt::Display for Caveat {
         };
         for (i, (detail, count)) in order.iter().take(DETAILS_NAMED).enumerate() {
             f.write_str(if i == 0 { ": " } else { ", " })?;
-            f.write_str(detail)?;
+            f.write_str(detail.as_str())?;
             if many {
                 write!(f, " ({})", grouped(*count))?;
             }
@@ -100,7 +148,7 @@ impl Caveats {
     }
 
     /// Counts `count` things of this kind and keeps the detail; equal details are added up.
-    pub fn add_detail(&mut self, kind: CaveatKind, count: u64, detail: impl Into<String>) {
+    pub fn add_detail(&mut self, kind: CaveatKind, count: u64, detail: impl Into<Detail>) {
         self.add(kind, count);
         self.detail(kind, count, detail.into());
     }
@@ -124,7 +172,7 @@ impl Caveats {
     ) {
         self.add(kind, count);
         for (detail, count) in details {
-            self.detail(kind, count, detail);
+            self.detail(kind, count, detail.into());
         }
     }
 
@@ -132,15 +180,19 @@ impl Caveats {
     pub fn add_with(&mut self, kind: CaveatKind, count: u64, detail: impl FnOnce() -> String) {
         self.add(kind, count);
         if self.entry(kind).details.len() < DETAILS_KEPT {
-            self.detail(kind, count, detail());
+            self.detail(kind, count, detail().into());
         } else {
             self.entry(kind).is_cut = true;
         }
     }
 
-    fn detail(&mut self, kind: CaveatKind, count: u64, detail: String) {
+    fn detail(&mut self, kind: CaveatKind, count: u64, detail: Detail) {
         let caveat = self.entry(kind);
-        if let Some((_, n)) = caveat.details.iter_mut().find(|(text, _)| *text == detail) {
+        if let Some((_, n)) = caveat
+            .details
+            .iter_mut()
+            .find(|(known, _)| *known == detail)
+        {
             *n = n.saturating_add(count);
         } else if caveat.details.len() < DETAILS_KEPT {
             caveat.details.push((detail, count));
@@ -198,8 +250,8 @@ impl Caveats {
     pub fn merge(&mut self, other: &Caveats) {
         for caveat in other.iter() {
             self.add(caveat.kind, caveat.count);
-            for (text, count) in &caveat.details {
-                self.detail(caveat.kind, *count, text.clone());
+            for (detail, count) in &caveat.details {
+                self.detail(caveat.kind, *count, detail.clone());
             }
             let entry = self.entry(caveat.kind);
             entry.is_cut |= caveat.is_cut;
@@ -220,5 +272,22 @@ impl Caveats {
     /// Whether there is nothing to say.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_not_taken_for_code_in_no_file_by_its_name() {
+        let mut caveats = Caveats::default();
+        let kind = CaveatKind::NoUnwindRules;
+        caveats.add_detail(kind, 3, Detail::NoFile.as_str());
+        let of = |caveats: &Caveats| caveats.iter().next().unwrap().remedies();
+        assert_eq!(of(&caveats), [Remedy::ProvideUnwindRules]);
+        caveats.add_detail(kind, 2, Detail::NoFile);
+        let both = [Remedy::ProvideUnwindRules, Remedy::CompleteGeneratedStacks];
+        assert_eq!(of(&caveats), both);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! | file | facts |
 //! |---|---|
-//! | [`caveats`] | what a recording or a program does not tell |
+//! | [`remedies`] | what a recording or a program does not tell |
 //! | [`stacks`] | incomplete stacks: how to record and how to build |
 //! | [`rights`] | what this user may not see of the kernel and of others |
 //! | [`sampling`] | errors and notes of the sampler, names of events |
@@ -13,21 +13,21 @@
 //! | [`code`] | machine code that cannot be read |
 //! | [`questions`] | rows that are not shown, and what to look at next |
 
-mod caveats;
 mod code;
 pub mod inputs;
 mod questions;
+mod remedies;
 pub mod rights;
 pub mod sampling;
 mod stacks;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use proftool::base::{Caveat, CaveatKind};
+use proftool::base::{Remedy, Runtime};
 use proftool::export::Advice;
 use proftool::sampler::Stacks;
 use proftool::view::page::HiddenRows;
-use proftool::view::page::StackGap;
 use proftool::view::question::Question;
 
 pub use code::without_code;
@@ -74,11 +74,6 @@ impl Situation {
         }
     }
 
-    /// Returns what can be done about a caveat of this kind.
-    pub fn on(&self, kind: CaveatKind) -> Option<String> {
-        caveats::advice(kind, self)
-    }
-
     /// Returns how to name the directory that has the programs and libraries.
     fn files(&self) -> &'static str {
         match self {
@@ -94,32 +89,8 @@ impl Situation {
 }
 
 impl Advice for Situation {
-    fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
-        if caveat.kind == CaveatKind::GeneratedCode {
-            return Some(name_generated_code(caveat.runtimes()));
-        }
-        let of_all = self.on(caveat.kind);
-        let is_of_stacks = matches!(
-            caveat.kind,
-            CaveatKind::NoUnwindRules | CaveatKind::BrokenStack
-        );
-        let mut details = caveat.details().filter(|_| is_of_stacks);
-        let Some((_, samples)) = details.find(|&(detail, _)| detail == Caveat::NO_FILE) else {
-            return of_all;
-        };
-        let in_generated = stacks::in_generated_code(caveat.runtimes());
-        // Copies lead through code without frame pointers, but not if it is JIT-compiled.
-        if caveat.kind == CaveatKind::BrokenStack || samples == caveat.count {
-            return Some(in_generated.to_owned());
-        }
-        of_all.map(|hint| format!("{hint}; {in_generated}"))
-    }
-
-    fn on_stacks(&self, gap: StackGap) -> Option<String> {
-        match gap {
-            StackGap::FramePointers => Some(stacks::frame_pointers().to_owned()),
-            StackGap::Caveat(kind) => self.on(kind),
-        }
+    fn on_remedy(&self, remedy: Remedy, runtimes: &BTreeSet<Runtime>) -> Option<String> {
+        remedies::sentence(remedy, self, runtimes)
     }
 
     fn on_restored(&self) -> Option<String> {

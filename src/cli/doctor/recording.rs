@@ -1,8 +1,9 @@
 //! What a recording lacks: stacks, samples, names.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use proftool::base::{CaveatKind, Caveats, grouped};
+use proftool::base::{About, CaveatKind, Caveats, grouped};
 use proftool::export::Advice;
 use proftool::frame_pointers::verdict::Time;
 use proftool::input::{self, Options, sampled_programs};
@@ -17,44 +18,20 @@ use super::super::progress::Meter;
 use super::super::stack_choice;
 use super::{fine, told};
 
-/// What a caveat is about, which is one check.
-const STACKS: &[CaveatKind] = &[
-    CaveatKind::CutStack,
-    CaveatKind::ShortCopy,
-    CaveatKind::EmptyCopy,
-    CaveatKind::ShortTop,
-    CaveatKind::OtherStack,
-    CaveatKind::SignalStack,
-    CaveatKind::NoUnwindRules,
-    CaveatKind::BrokenStack,
-    CaveatKind::BrokenCopy,
-    CaveatKind::NotUnwound,
-    CaveatKind::NoFramePointers,
-];
-const SAMPLES: &[CaveatKind] = &[
-    CaveatKind::NoSamples,
-    CaveatKind::StoppedAtExec,
-    CaveatKind::NoSamplesInTime,
-    CaveatKind::Lost,
-    CaveatKind::Throttled,
-    CaveatKind::MissedTime,
-    CaveatKind::ShortThreads,
-    CaveatKind::MissedSwitches,
-    CaveatKind::Miscounted,
-    CaveatKind::OutlyingPeriod,
-    CaveatKind::Truncated,
-    CaveatKind::Unfinished,
-    CaveatKind::Skipped,
-];
-const NAMES: &[CaveatKind] = &[
-    CaveatKind::MissingBinary,
-    CaveatKind::ChangedBinary,
-    CaveatKind::UncheckedBinary,
-    CaveatKind::NoSymbols,
-    CaveatKind::GeneratedCode,
-    CaveatKind::HiddenKernel,
-    CaveatKind::BadDebugInfo,
-    CaveatKind::Unmapped,
+/// The checks that caveats belong to, each with what is said where there is none.
+const GROUPS: [(&str, &[About], Option<&str>); 4] = [
+    (
+        "stacks",
+        &[About::CutStacks, About::BrokenStacks, About::Stacks],
+        None,
+    ),
+    ("samples", &[About::Samples], Some("none were lost")),
+    (
+        "names",
+        &[About::Names],
+        Some("all files are the builds that ran, and have symbols"),
+    ),
+    ("other", &[About::Other], None),
 ];
 
 /// Checks a recording.
@@ -87,28 +64,16 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let mut checks = vec![kind(&subject, recorded)];
     checks.extend(program(path, &subject, &reader, recorded));
     checks.extend(believed(&subject, &profile));
-    let groups = [
-        ("stacks", STACKS, None),
-        ("samples", SAMPLES, Some("none were lost")),
-        (
-            "names",
-            NAMES,
-            Some("all files are the builds that ran, and have symbols"),
-        ),
-    ];
-    for (check, kinds, sound) in groups {
+    for (check, about, sound) in GROUPS {
         let told = caveats(&subject, check, &profile.caveats, all, |kind| {
-            kinds.contains(&kind)
+            // What stacks were recorded is a check of its own.
+            about.contains(&kind.subject()) && kind != CaveatKind::NoStacks
         });
         match sound {
             Some(sound) if told.is_empty() => checks.push(fine(&subject, check, sound)),
             _ => checks.extend(told),
         }
     }
-    let known = [STACKS, SAMPLES, NAMES].concat();
-    checks.extend(caveats(&subject, "other", &profile.caveats, all, |kind| {
-        !known.contains(&kind) && kind != CaveatKind::NoStacks
-    }));
     Ok(Findings {
         checks,
         event: selection.event().clone(),
@@ -169,8 +134,8 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
     let lines = quality::lines(profile);
     let remedy = |keys: &[&str]| {
         let mut lines = lines.iter().filter(|line| keys.contains(&line.key));
-        let gap = lines.find_map(|line| line.gap);
-        gap.and_then(|gap| Situation::Doctor.on_stacks(gap))
+        let remedy = lines.find_map(|line| line.remedy)?;
+        Situation::Doctor.on_remedy(remedy, &BTreeSet::new())
     };
     let percent = |n: u64| n as f64 / quality.stacks as f64 * 100.0;
     let check = |name, found, remedy: Option<String>, lacking: f64| {

@@ -5,6 +5,7 @@ mod counts;
 pub(super) mod level;
 pub(super) mod target;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -354,8 +355,9 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
     } else {
         CaveatKind::NoSamples
     };
+    let help = |kind: CaveatKind| situation.on_remedy(kind.remedy()?, &BTreeSet::new());
     let hint = if recording.stopped_at_exec {
-        situation.on(kind)
+        help(kind)
     } else if recording.end == End::Size {
         Some(format!(
             "--max-size leaves no room for samples: the file needs {} bytes for the machine's \
@@ -367,7 +369,7 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
                     start one there, or name another group: cat /proc/PID/cgroup";
         Some(hint.to_owned())
     } else {
-        situation.on(kind)
+        help(kind)
     };
     hint.iter().for_each(|hint| hint_at(hint));
 }

@@ -28,7 +28,7 @@ mod time;
 mod tree;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use base64::Engine;
@@ -414,7 +414,8 @@ fn parts_of(block: &Block, unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
         Block::Table(table) => parts.push(table_part(table, unit)),
         _ => {}
     }
-    for sentence in sentences::of(block, advice) {
+    // A reader may open any part of the page first, so none relies on what another one says.
+    for sentence in sentences::of(block, advice, &mut BTreeSet::new()) {
         let text = printable(&sentence.text).into_owned();
         parts.push(match sentence.kind {
             Kind::Plain => Part::Plain(text),

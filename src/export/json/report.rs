@@ -30,6 +30,7 @@
 //! where every event was recorded, or should have been, there is a `census` instead. Remedies and
 //! commands are the caller's [`Advice`].
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -289,7 +290,7 @@ fn quality(out: &mut dyn Write, subject: &Subject, advice: &dyn Advice) -> io::R
         let line = QualityLine {
             samples: line.samples,
             text: line.what,
-            remedy: line.gap.and_then(|gap| advice.on_stacks(gap)),
+            remedy: { line.remedy }.and_then(|it| advice.on_remedy(it, &BTreeSet::new())),
         };
         value(out, &line)?;
     }

@@ -11,6 +11,7 @@ mod excerpt;
 mod shorten;
 mod table;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -24,7 +25,7 @@ use crate::base::printable;
 use crate::export::Advice;
 use crate::export::sentences::{self, Kind};
 use crate::view::doctor::Status;
-use crate::view::page::{Block, Page, StackGap};
+use crate::view::page::{Block, Page};
 use table::Sheet;
 
 /// How text is written.
@@ -90,7 +91,8 @@ pub fn write(
         sheet.set_names(&mut in_tables);
     }
     let mut next_sheet = sheets.iter();
-    let mut hints: Vec<String> = Vec::new();
+    // What a hint has said need not be said again on the same screen.
+    let mut said = BTreeSet::new();
     for block in &page.blocks {
         match block {
             Block::Space => writeln!(out)?,
@@ -122,25 +124,8 @@ pub fn write(
             | Block::Restored(_)
             | Block::Hidden(_)
             | Block::OtherEvents(_)
-            | Block::StackGap(_) => {
-                // What a hint has said need not be said again on the same screen.
-                if let Block::StackGap(gap) = block
-                    && let Some(remedy) = advice.on_stacks(*gap)
-                    && is_said(&hints, &remedy)
-                {
-                    continue;
-                }
-                for sentence in sentences::of(block, advice) {
-                    if sentence.kind == Kind::Hint {
-                        // Several findings have this remedy, and it is long.
-                        let remedy = advice.on_stacks(StackGap::FramePointers);
-                        if remedy
-                            .is_some_and(|it| sentence.text.ends_with(&it) && is_said(&hints, &it))
-                        {
-                            continue;
-                        }
-                        hints.push(sentence.text.clone());
-                    }
+            | Block::BetterStacks(_) => {
+                for sentence in sentences::of(block, advice, &mut said) {
                     let (mark, style) = match sentence.kind {
                         Kind::Plain => ("", Style::new()),
                         Kind::Note => ("note: ", NOTE),
@@ -183,11 +168,6 @@ fn is_column_shown(sheets: &[Sheet], key: &str) -> bool {
         .filter_map(|sheet| sheet.shows(key))
         .peekable();
     shown.peek().is_none() || shown.any(|is_shown| is_shown)
-}
-
-/// Whether a hint has said this.
-fn is_said(hints: &[String], remedy: &str) -> bool {
-    hints.iter().any(|hint| hint.contains(remedy))
 }
 
 /// Writes a sentence after a mark; words that do not fit on the line stand on the next one.

@@ -87,10 +87,10 @@ impl Tracer<'_, '_, '_> {
                 continue;
             }
             self.note(stack, 1, |stacks| match unwound.joined.end {
-                End::Copied => Some(format!("{room} bytes")),
+                End::Copied => Some(format!("{room} bytes").into()),
                 End::Unruled => {
                     let outermost = unwound.frames.last();
-                    outermost.map(|&at| stacks.file_at(unwound.memory, at).to_owned())
+                    outermost.map(|&at| stacks.file_at(unwound.memory, at))
                 }
                 _ => None,
             });

@@ -190,7 +190,11 @@ impl Report {
         if !has_caveats {
             blocks.insert(0, self.without_caveats(subject));
         }
-        blocks.extend(quality::gaps(profile).into_iter().map(Block::StackGap));
+        blocks.extend(
+            quality::remedies(profile)
+                .into_iter()
+                .map(Block::BetterStacks),
+        );
         if subject.is_part() && (has_caveats || has_stacks) {
             let scope = "Notes and stacks describe the whole file, not only the samples shown:";
             blocks.insert(0, Block::Line(scope.into()));

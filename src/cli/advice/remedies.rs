@@ -1,51 +1,100 @@
-//! What can be done about each kind of caveat.
+//! The sentences of remedies: the one place where they become options, settings and flags.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use proftool::base::CaveatKind;
+use proftool::base::{Remedy, Runtime};
 use proftool::sampler::{CopySize, Rights, Stacks};
 
 use super::Situation;
 use super::rights::{setcap_elsewhere, to_name_the_kernel, to_see_the_kernel};
-use super::stacks::frame_pointers;
+use super::stacks::{frame_pointers, in_generated_code, name_generated_code};
 
-/// Returns what can be done about a caveat of this kind; `None` where there is nothing to do.
-pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
-    use CaveatKind as Kind;
+/// Returns how to apply a remedy; `runtimes` are those whose code it is about.
+pub fn sentence(
+    remedy: Remedy,
+    situation: &Situation,
+    runtimes: &BTreeSet<Runtime>,
+) -> Option<String> {
+    let text = match remedy {
+        Remedy::CompleteGeneratedStacks => in_generated_code(runtimes),
+        Remedy::NameGeneratedCode => return Some(name_generated_code(runtimes)),
+        _ => match everywhere(remedy) {
+            Some(text) => text,
+            None => return here(remedy, situation),
+        },
+    };
+    Some(text.to_owned())
+}
+
+/// What is done in the same way whatever a user is doing.
+fn everywhere(remedy: Remedy) -> Option<&'static str> {
+    Some(match remedy {
+        Remedy::RunLonger => {
+            "run the program for longer: -pg samples it about 100 times per second of processor time"
+        }
+        Remedy::RecordAsItsUser => {
+            "the program is set-uid or set-gid, has file capabilities, or is not readable by the user \
+             who records; record it as root, or as the user it changes to"
+        }
+        Remedy::RecordFromStart => {
+            "to record these stacks, start the recording before the program; or attach a debugger: \
+             gdb -p PID -batch -ex 'thread apply all backtrace'"
+        }
+        Remedy::RecordAgain => "record again if the end matters",
+        Remedy::LiftThrottle => {
+            "sample less often, or remove the limit (run as root): sysctl \
+             kernel.perf_cpu_time_max_percent=0"
+        }
+        Remedy::UseCounter => {
+            "a clock cannot interrupt them; a counter of the processor can, where there is one: \
+             -e cycles"
+        }
+        Remedy::CompleteStacks => frame_pointers(),
+        Remedy::LinkBuildId => "record again; link with -Wl,--build-id",
+        Remedy::KeepSymbols => "build with -g and do not strip, or install the debug symbols",
+        Remedy::KeepFunctionsApart => {
+            "to tell them apart, build with -fno-ipa-icf (GCC) and link with -Wl,--icf=none"
+        }
+        Remedy::WriteJitDump => {
+            "have the code listed in a jitdump file, which has times (node: --perf-prof)"
+        }
+        Remedy::UseJitClock => {
+            "record with the clock of jitdump files, CLOCK_MONOTONIC: proftool record, or perf record \
+             -k mono"
+        }
+        Remedy::CountProgram => {
+            "name the program itself: proftool record --counts -- PROGRAM, or follow what is executed \
+             where nothing forbids it (--follow-exec)"
+        }
+        Remedy::PermitSources => {
+            "to show all that you can read: --source all; to name the directory of the sources: \
+             --source DIR"
+        }
+        Remedy::UseUnstripped => "use an unstripped build, or install the debug symbols",
+        _ => return None,
+    })
+}
+
+/// What depends on what a user is doing.
+fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
     let sample = |options: &str| situation.sample(options);
     let files = situation.files();
-    Some(match kind {
-        Kind::NoSamples => format!(
+    Some(match remedy {
+        Remedy::RecordMore => format!(
             "samples are taken only while threads run: run the program for longer, sample more often \
              ({}), or record off-CPU time ({})",
             sample("-F 4999"),
             sample("--off-cpu")
         ),
-        Kind::EmptyHistogram => {
-            "run the program for longer: -pg samples it about 100 times per second of processor time"
-                .to_owned()
-        }
-        Kind::StoppedAtExec => STOPPED_AT_EXEC.to_owned(),
-        Kind::BlockedBefore => {
-            "to record these stacks, start the recording before the program; or \
-            attach a debugger: gdb -p PID -batch -ex 'thread apply all backtrace'"
-                .to_owned()
-        }
-        Kind::Truncated | Kind::Unfinished => "record again if the end matters".to_owned(),
-        Kind::Lost => lost(situation),
-        Kind::Throttled => "sample less often, or remove the limit (run as root): sysctl \
-            kernel.perf_cpu_time_max_percent=0"
-            .to_owned(),
-        Kind::MissedTime => missed_time(situation),
-        Kind::ShortThreads => short_threads(situation),
-        Kind::MissedSwitches => {
-            "a clock cannot interrupt them; a counter of the processor can, where there is one: -e cycles".into()
-        }
-        Kind::Miscounted => format!(
+        Remedy::AvoidLosses => lost(situation),
+        Remedy::SampleLess => missed_time(situation),
+        Remedy::RecordProcessors => short_threads(situation),
+        Remedy::RecordEveryOccurrence => format!(
             "record every occurrence: {}; if records are lost then, use a larger period (-c 100)",
             sample("-c 1 -e EVENT")
         ),
-        Kind::CutStack => format!(
+        Remedy::RaiseFrameLimit => format!(
             "raise the limit, to at most 6000 (run as root, while nothing is being recorded): sysctl \
              kernel.perf_event_max_stack=1024; then {}",
             match situation {
@@ -53,51 +102,37 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
                 _ => "record again",
             }
         ),
-        Kind::NoSwitchStack => format!(
+        Remedy::RecordSwitchStacks => format!(
             "if only some stacks are missing, records were lost: use larger buffers (-m 8192); if all \
              are missing, you need access to the kernel: {}",
             see_the_kernel(situation)
         ),
-        Kind::UnsureSwitch => format!("use larger buffers: {}", sample("--off-cpu -m 8192")),
-        Kind::NoStacks | Kind::NoUserStacks => format!("record call stacks: {}", sample("-g fp")),
-        Kind::NotUnwound => format!("record with frame pointers: {}", sample("-g fp")),
-        Kind::ShortCopy => format!(
+        Remedy::EnlargeBuffers => format!("use larger buffers: {}", sample("--off-cpu -m 8192")),
+        Remedy::RecordStacks => format!("record call stacks: {}", sample("-g fp")),
+        Remedy::RecordByFramePointers => format!("record with frame pointers: {}", sample("-g fp")),
+        Remedy::CopyMore => format!(
             "copy more of each stack: {}",
             sample(&format!("-g dwarf,{}", CopySize::MAX))
         ),
-        Kind::OtherStack => format!(
+        Remedy::FollowOtherStack => format!(
             "record by frame pointers, which lead from stack to stack: {}; if the Go program has C code, \
              build that with frame pointers, too (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\")",
             sample("-g fp")
         ),
-        Kind::SignalStack => format!(
+        Remedy::FollowSignalStack => format!(
             "build with frame pointers, which lead from stack to stack (proftool help stacks), and record \
              by them: {}",
             sample("-g fp")
         ),
-        Kind::NoUnwindRules => format!(
+        Remedy::ProvideUnwindRules => format!(
             "provide the binaries that ran ({files}), or build with -fasynchronous-unwind-tables"
         ),
-        Kind::ShortTop | Kind::BrokenStack | Kind::NoFramePointers => frame_pointers().to_owned(),
-        Kind::MissingBinary => format!("name the directory with the files: {files}"),
-        Kind::UncheckedBinary => "record again; link with -Wl,--build-id".to_owned(),
-        Kind::ChangedBinary => match situation {
+        Remedy::ProvideFiles => format!("name the directory with the files: {files}"),
+        Remedy::ProvideBuild => match situation {
             Situation::Top => "restart the program, so that it runs the current build".to_owned(),
             _ => format!("record again, or provide the build that ran: {files}"),
         },
-        Kind::NoSymbols => {
-            "build with -g and do not strip, or install the debug symbols".to_owned()
-        }
-        Kind::FoldedCode | Kind::FoldedFunctions => "to tell them apart, build with -fno-ipa-icf (GCC) and link with \
-            -Wl,--icf=none"
-            .to_owned(),
-        Kind::ReusedCode => {
-            "have the code listed in a jitdump file, which has times (node: --perf-prof)".to_owned()
-        }
-        Kind::JitWithoutTime => "record with the clock of jitdump files, CLOCK_MONOTONIC: \
-            proftool record, or perf record -k mono"
-            .to_owned(),
-        Kind::HiddenKernel => match situation {
+        Remedy::NameKernel => match situation {
             Situation::Top | Situation::Record { .. } => to_name_the_kernel(&Rights::look()),
             _ => {
                 "run as root: sysctl kernel.kptr_restrict=0, then record and report as root; for other \
@@ -105,30 +140,15 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
                     .to_owned()
             }
         },
-        Kind::UncountedPrograms => {
-            "name the program itself: proftool record --counts -- PROGRAM, or follow what is executed where \
-             nothing forbids it (--follow-exec)"
-                .to_owned()
-        }
-        Kind::SourcesLeftOut => {
-            "to show all that you can read: --source all; to name the directory of the sources: --source DIR"
-                .to_owned()
-        }
-        Kind::CountsOnly => format!("record stacks: {}", sample("")),
-        Kind::NothingCounted => format!(
+        Remedy::SampleStacks => format!("record stacks: {}", sample("")),
+        Remedy::CountOrSample => format!(
             "compile the whole program with -pg, not only link it; or record stacks: {}",
             sample("")
         ),
-        Kind::NamelessFunctions | Kind::NoFunctions => {
-            "use an unstripped build, or install the debug symbols".to_owned()
-        }
-        Kind::UserOnly => format!("to see the kernel: {}", see_the_kernel(situation)),
+        Remedy::SeeKernel => format!("to see the kernel: {}", see_the_kernel(situation)),
         _ => return None,
     })
 }
-
-const STOPPED_AT_EXEC: &str = "the program is set-uid or set-gid, has file capabilities, or is not \
-    readable by the user who records; record it as root, or as the user it changes to";
 
 /// How to get the right to see the kernel. A file may come from another machine than this one.
 fn see_the_kernel(situation: &Situation) -> String {
@@ -202,7 +222,20 @@ fn short_threads(situation: &Situation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proftool::base::CaveatKind;
+
     use super::*;
+
+    fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
+        sentence(kind.remedy()?, situation, &BTreeSet::new())
+    }
+
+    #[test]
+    fn every_remedy_of_a_kind_has_a_sentence() {
+        let kinds = CaveatKind::all().filter(|kind| kind.remedy().is_some());
+        let wordless = kinds.filter(|&kind| advice(kind, &view()).is_none());
+        assert_eq!(wordless.collect::<Vec<_>>(), []);
+    }
 
     fn view() -> Situation {
         Situation::View {
