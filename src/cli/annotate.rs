@@ -132,10 +132,7 @@ impl From<Syntax> for input::Syntax {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = match args.query.open_with_addresses() {
-        Ok(profile) => profile,
-        Err(error) => return Ok(function::not_opened(&error, "annotate", &args.function)),
-    };
+    let profile = args.query.open_with_addresses()?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let function = match function::find(&subject, &args.function) {

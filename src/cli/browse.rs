@@ -55,8 +55,8 @@ Examples:
 /// Shows the file until it is left.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !top::can_be_drawn_on() {
-        let file = args.query.file_in_command();
-        let hint = format!("for text: proftool report {file}");
+        let asked = args.query.in_command(None);
+        let hint = format!("for text: proftool report {asked}");
         let text = if io::stdout().is_terminal() {
             "browse cannot draw on this terminal: TERM is dumb or not set"
         } else {
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         screen: args.screen,
         event,
         filter,
-        time: args.query.time().unwrap_or_default(),
+        time: args.query.time().unwrap_or_default().to_owned(),
         own: args.query.own().to_vec(),
     };
     top::browse(&recording, &shown, start)?;

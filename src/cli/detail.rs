@@ -59,10 +59,7 @@ enum Rule {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = match args.query.open_with_call_lines() {
-        Ok(profile) => profile,
-        Err(error) => return Ok(function::not_opened(&error, "detail", &args.function)),
-    };
+    let profile = args.query.open_with_call_lines()?;
     args.query.refuse_without_calls(&profile, "detail")?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);

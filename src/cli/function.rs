@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use proftool::analysis::called;
 use proftool::analysis::inclusive::{self, FunctionWeights};
-use proftool::base::shell_quoted;
 use proftool::export::text;
 use proftool::profile::{EventId, Filter, Function, FunctionId, Profile};
 use proftool::view::name::short_name;
@@ -103,16 +102,12 @@ fn by_total(subject: &Subject) -> (Vec<FunctionId>, FunctionWeights) {
     (functions, weights)
 }
 
-/// Says why there is no profile for `proftool COMMAND FUNCTION [FILE]`, and in which order its arguments
-/// come where the function is a file.
-pub fn not_opened(error: &anyhow::Error, command: &str, function: &str) -> ExitCode {
-    let name = shell_quoted(function);
-    let said = failure::say(error, &format!("proftool {command} {name}"));
+/// Says in which order the arguments come, where the function that is named is a file.
+pub fn hint_at_order(command: &str, function: &str) {
     if Path::new(function).is_file() {
         let order = format!("the function comes first: proftool {command} FUNCTION FILE");
         failure::line("hint", &order);
     }
-    said
 }
 
 /// The functions that `text` names among all of the profile, sampled or not: by label or name, else

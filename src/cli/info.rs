@@ -10,7 +10,7 @@ use super::advice::Situation;
 use super::answer::{self, Forms};
 use super::look::Output;
 use super::progress::Meter;
-use super::query::{FoldedInput, InputFile};
+use super::query::{FoldedInput, InputFile, file_in_command};
 
 /// The arguments of `proftool info`.
 #[derive(clap::Args)]
@@ -46,5 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::info::write(out, &contents, advice),
         dot: None,
     };
-    answer::give(&args.output, &Situation::Info, &contents.caveats, &forms)
+    let file = file_in_command(args.input.path());
+    let situation = Situation::Info { file };
+    answer::give(&args.output, &situation, &contents.caveats, &forms)
 }

@@ -43,7 +43,6 @@ use std::sync::atomic::AtomicBool;
 
 use self::query::by::RowsOf;
 use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use proftool::base::shell_quoted;
 use signal_hook::consts::{SIGABRT, SIGXFSZ};
 
 /// A sampling profiler for native Linux programs.
@@ -170,27 +169,37 @@ pub fn run() -> ExitCode {
         Command::Man(args) => help::generate::man(&args, grammar()),
         Command::Completions(args) => help::generate::completions(&args, grammar()),
     };
-    done.unwrap_or_else(|error| failure::say(&error, &show))
+    done.unwrap_or_else(|error| {
+        let said = failure::say(&error, &show);
+        if let Some((name @ ("detail" | "annotate"), arguments)) = matches.subcommand()
+            && let Some(function) = arguments.get_one::<String>("function")
+        {
+            function::hint_at_order(name, function);
+        }
+        said
+    })
 }
 
-/// The command that shows a file as the one that runs does, up to the file's name. Of one that shows
-/// none, that is `report`.
+/// The command that shows a file as the one that runs does, as it was typed up to the file's name. Of
+/// one that shows none, that is `report`.
 fn command_that_shows(matches: &ArgMatches) -> String {
+    let other = "proftool report".to_owned();
     let Some((name, arguments)) = matches.subcommand() else {
-        return "proftool report".to_owned();
+        return other;
     };
-    let first = |id| {
-        let mut values = arguments.get_raw(id).into_iter().flatten();
-        let value = values.next().unwrap_or_default().to_string_lossy();
-        shell_quoted(&value)
+    let grammar = grammar();
+    let Some(command) = grammar.find_subcommand(name) else {
+        return other;
     };
-    match name {
-        "detail" | "annotate" => format!("proftool {name} {}", first("function")),
-        "export" => format!("proftool export --to {}", first("to")),
-        "callgraph" if arguments.contains_id("with") => "proftool callgraph --with".to_owned(),
-        "browse" | "flat" | "graph" | "tree" | "cycles" | "info" | "doctor" | "callgraph" => {
-            format!("proftool {name}")
-        }
-        _ => "proftool report".to_owned(),
+    if name == "callgraph" && arguments.contains_id("with") {
+        // The recording is the option's value, which comes last.
+        return "proftool callgraph --with".to_owned();
     }
+    let is_file = |arg: &clap::Arg| matches!(arg.get_id().as_str(), "file" | "binaries");
+    if !command.get_arguments().any(is_file) {
+        return other;
+    }
+    let given = query::typed::given(command.get_arguments(), arguments);
+    let words = query::typed::joined(&given);
+    format!("proftool {name} {words}").trim_end().to_owned()
 }

@@ -52,13 +52,21 @@ pub enum Situation {
     View {
         /// The name of the command.
         command: &'static str,
-        /// The file as it is named in a command; empty if it is the default.
-        file: String,
+        /// The file and the options that shaped the answer, as further commands have them.
+        query: String,
+        /// Whether stacks are filtered by a function.
+        has_focus: bool,
     },
     /// `info` shows what a file contains, without looking at programs.
-    Info,
+    Info {
+        /// The file, as further commands have it.
+        file: String,
+    },
     /// `doctor` checks a recording.
-    Doctor,
+    Doctor {
+        /// The recording, as further commands have it; empty if it is another kind of file.
+        file: String,
+    },
     /// `callgraph` reads programs.
     Callgraph,
 }
@@ -75,14 +83,17 @@ impl Situation {
     }
 
     /// Returns how to name the directory that has the programs and libraries.
-    fn files(&self) -> &'static str {
+    fn files(&self) -> String {
         match self {
-            Situation::View { .. } | Situation::Callgraph => "--symfs DIR",
-            Situation::Record { .. } | Situation::Info | Situation::Doctor => {
-                "proftool report --symfs DIR"
+            Situation::View { .. } | Situation::Callgraph => "--symfs DIR".to_owned(),
+            Situation::Record { .. } => "proftool report --symfs DIR".to_owned(),
+            Situation::Info { file } | Situation::Doctor { file } => {
+                let words = ["proftool report", file, "--symfs DIR"];
+                let words = words.into_iter().filter(|word| !word.is_empty());
+                words.collect::<Vec<_>>().join(" ")
             }
             Situation::Top => {
-                "write a recording with the key w, then proftool report FILE --symfs DIR"
+                "write a recording with the key w, then proftool report FILE --symfs DIR".to_owned()
             }
         }
     }

@@ -23,24 +23,33 @@ pub fn hidden(rows: &HiddenRows, situation: &Situation) -> Option<String> {
     }
 }
 
-/// Returns the command that answers a question about the file that is shown.
+/// Returns the command that answers a question about the samples that are shown.
 pub fn command(question: &Question, situation: &Situation) -> Option<String> {
-    let Situation::View { file, .. } = situation else {
+    let Situation::View {
+        query, has_focus, ..
+    } = situation
+    else {
         return None;
     };
-    let focus;
-    let (view, options) = match question {
-        Question::CallTree => ("tree", ""),
-        Question::AroundHottest(pattern) => {
-            focus = format!("--focus {}", shell_quoted(pattern));
-            ("tree", focus.as_str())
+    let around = |pattern: &str| {
+        let pattern = shell_quoted(pattern);
+        // A command has one focus, which is given already.
+        if *has_focus {
+            (format!("detail {pattern}"), String::new())
+        } else {
+            ("tree".to_owned(), format!("--focus {pattern}"))
         }
-        Question::CallersAndCallees { .. } => ("graph", ""),
-        Question::Recursion => ("cycles", ""),
-        Question::Totals => ("flat", "--sort total"),
-        Question::FlameGraph => ("export", "--to svg -o flames.svg"),
     };
-    let words: Vec<&str> = ["proftool", view, file, options]
+    let fixed = |view: &str, options: &str| (view.to_owned(), options.to_owned());
+    let (view, options) = match question {
+        Question::CallTree => fixed("tree", ""),
+        Question::AroundHottest(pattern) => around(pattern),
+        Question::CallersAndCallees { .. } => fixed("graph", ""),
+        Question::Recursion => fixed("cycles", ""),
+        Question::Totals => fixed("flat", "--sort total"),
+        Question::FlameGraph => fixed("export", "--to svg -o flames.svg"),
+    };
+    let words: Vec<&str> = ["proftool", &view, query, &options]
         .into_iter()
         .filter(|word| !word.is_empty())
         .collect();

@@ -240,7 +240,8 @@ mod tests {
     fn view() -> Situation {
         Situation::View {
             command: "flat",
-            file: String::new(),
+            query: String::new(),
+            has_focus: false,
         }
     }
 
@@ -298,8 +299,10 @@ mod tests {
             ),
             (
                 CaveatKind::MissingBinary,
-                Situation::Doctor,
-                "name the directory with the files: proftool report --symfs DIR",
+                Situation::Doctor {
+                    file: "a.data".into(),
+                },
+                "name the directory with the files: proftool report a.data --symfs DIR",
             ),
             (
                 CaveatKind::MissingBinary,

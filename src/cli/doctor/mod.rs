@@ -72,7 +72,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         &none
     };
-    answer::give(&args.output, &Situation::Doctor, caveats, &forms)
+    let situation = Situation::Doctor {
+        file: String::new(),
+    };
+    answer::give(&args.output, &situation, caveats, &forms)
 }
 
 /// What a file is, by its first bytes, decides what is looked at.

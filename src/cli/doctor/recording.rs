@@ -15,6 +15,7 @@ use proftool::view::quality;
 
 use super::super::advice::Situation;
 use super::super::progress::Meter;
+use super::super::query::file_in_command;
 use super::super::stack_choice;
 use super::{fine, told};
 
@@ -50,6 +51,9 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
         input::Error { path, reason }
     })?;
     let subject = path.display().to_string();
+    let situation = Situation::Doctor {
+        file: file_in_command(path),
+    };
     let main = profile.main_event();
     let selection = main.map_or_else(Selection::nothing, |event| {
         profile.select(event, &Default::default())
@@ -63,12 +67,18 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let recorded = RecordedStacks::of(reader.events().iter().map(|event| &event.attr));
     let mut checks = vec![kind(&subject, recorded)];
     checks.extend(program(path, &subject, &reader, recorded));
-    checks.extend(believed(&subject, &profile));
+    checks.extend(believed(&subject, &profile, &situation));
     for (check, about, sound) in GROUPS {
-        let told = caveats(&subject, check, &profile.caveats, all, |kind| {
-            // What stacks were recorded is a check of its own.
-            about.contains(&kind.subject()) && kind != CaveatKind::NoStacks
-        });
+        let told = caveats(
+            &subject,
+            check,
+            (&profile.caveats, all),
+            &situation,
+            |kind| {
+                // What stacks were recorded is a check of its own.
+                about.contains(&kind.subject()) && kind != CaveatKind::NoStacks
+            },
+        );
         match sound {
             Some(sound) if told.is_empty() => checks.push(fine(&subject, check, sound)),
             _ => checks.extend(told),
@@ -127,7 +137,7 @@ fn program(path: &Path, subject: &str, reader: &Reader, recorded: RecordedStacks
 }
 
 /// How reliable the stacks are, where they were checked.
-fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
+fn believed(subject: &str, profile: &Profile, situation: &Situation) -> Vec<Check> {
     let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
         return Vec::new();
     };
@@ -135,7 +145,7 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
     let remedy = |keys: &[&str]| {
         let mut lines = lines.iter().filter(|line| keys.contains(&line.key));
         let remedy = lines.find_map(|line| line.remedy)?;
-        Situation::Doctor.on_remedy(remedy, &BTreeSet::new())
+        situation.on_remedy(remedy, &BTreeSet::new())
     };
     let percent = |n: u64| n as f64 / quality.stacks as f64 * 100.0;
     let check = |name, found, remedy: Option<String>, lacking: f64| {
@@ -179,8 +189,8 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
 fn caveats(
     subject: &str,
     check: &'static str,
-    caveats: &Caveats,
-    all: u64,
+    (caveats, all): (&Caveats, u64),
+    situation: &Situation,
     of: impl Fn(CaveatKind) -> bool,
 ) -> Vec<Check> {
     let chosen = caveats.iter().filter(|caveat| of(caveat.kind));
@@ -196,7 +206,7 @@ fn caveats(
                 }
                 _ => Status::Warn,
             };
-            let remedy = Situation::Doctor.on_caveat(caveat);
+            let remedy = situation.on_caveat(caveat);
             Check {
                 status,
                 remedy,

@@ -4,6 +4,7 @@ pub mod by;
 pub mod focus;
 pub(super) mod open;
 pub mod time;
+pub mod typed;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ use super::advice::Situation;
 use super::answer::output::Inputs;
 use super::failure::{self, hinted};
 use proftool::view::search::pattern;
-use time::{in_seconds, time_range};
+use time::time_range;
+use typed::{Given, Typed};
 
 /// The file that is read by default.
 pub const DEFAULT_FILE: &str = "perf.data";
@@ -51,14 +53,20 @@ impl InputFile {
     }
 }
 
-/// An option with its value, for a command line.
-fn written((name, value): (&str, Option<String>)) -> Option<String> {
-    value.map(|value| format!("{name} {}", shell_quoted(&value)))
+/// A file as a further command has it; empty for the one that is read by default.
+pub fn file_in_command(file: &Path) -> String {
+    if file == Path::new(DEFAULT_FILE) {
+        return String::new();
+    }
+    shell_quoted(&file.to_string_lossy())
 }
 
 /// The file, and which of its samples count.
 #[derive(Args, Debug)]
 pub struct Query {
+    // The first, as those that follow take their values away from what was parsed.
+    #[command(flatten)]
+    typed: Typed,
     #[command(flatten)]
     input: InputFile,
     /// Only stacks with a matching function; a label copied from the output selects that function.
@@ -140,12 +148,6 @@ impl FoldedInput {
         self.folded_unit
             .map_or_else(Weights::default, Weights::from)
     }
-
-    /// The option as it is given in a further command.
-    fn in_command(self) -> Option<String> {
-        let value = self.folded_unit?.to_possible_value()?;
-        Some(format!("--folded-unit {}", value.get_name()))
-    }
 }
 
 const FILTERS: &str = "Which samples";
@@ -215,12 +217,8 @@ impl Query {
 
     /// Whether samples are filtered by what calls were not counted by.
     pub fn picks_samples(&self) -> bool {
-        let by_thread = [
-            !self.comm.is_empty(),
-            !self.pid.is_empty(),
-            !self.tid.is_empty(),
-        ];
-        self.time.is_some() || self.picks_stacks() || by_thread.contains(&true)
+        let mut filters = self.typed.0.iter().filter(|given| given.is_filter);
+        filters.any(|given| given.id != "event")
     }
 
     /// Whether samples are filtered by the functions on their stacks.
@@ -344,7 +342,8 @@ impl Query {
     pub fn shown_by(&self, command: &'static str) -> Situation {
         Situation::View {
             command,
-            file: self.file_in_command(),
+            query: self.in_command(None),
+            has_focus: self.focus.is_some(),
         }
     }
 
@@ -353,100 +352,45 @@ impl Query {
         self.unit == Some(Counting::Percent)
     }
 
-    /// How the file is named in a further command, with the program of a gmon.out, the unit of folded
-    /// stacks and the event, if one was chosen; empty where that is not needed.
-    pub fn file_in_command(&self) -> String {
-        let named = self.file().as_os_str() != DEFAULT_FILE;
-        let file = named.then(|| shell_quoted(&self.file().to_string_lossy()));
-        let program = self.binary.iter().map(|path| ("--binary ", path));
-        let more = self.sum.iter().map(|path| ("--sum ", path));
-        let options = program
-            .chain(more)
-            .map(|(name, path)| format!("{name}{}", shell_quoted(&path.to_string_lossy())))
-            .chain(self.folded.in_command())
-            .chain(
-                self.event
-                    .iter()
-                    .map(|event| format!("--event {}", shell_quoted(event))),
-            );
-        let parts: Vec<String> = file.into_iter().chain(options).collect();
+    /// The file, as far as it has to be named in a further command, and what was given of the options
+    /// that are wanted there.
+    fn repeated(&self, is_wanted: impl Fn(&Given) -> bool, event: Option<&str>) -> String {
+        let file = Some(file_in_command(self.file()));
+        // One that was chosen is among the options.
+        let event = event.filter(|_| self.event.is_none());
+        let event = event.map(|event| format!("--event {}", shell_quoted(event)));
+        let options = typed::joined(self.typed.0.iter().filter(|given| is_wanted(given)));
+        let parts = file.into_iter().chain(event).chain([options]);
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
         parts.join(" ")
     }
 
-    /// The file, the filters and the ways of reading, written as options for a further command about
-    /// `event`, or about the event of this command.
+    /// The file, its event and how it is read, for a further command without the filters of this one.
+    pub fn file_in_command(&self) -> String {
+        self.repeated(|given| !given.is_filter || given.id == "event", None)
+    }
+
+    /// The file with all options that shaped this answer, for a further command about `event`, or about
+    /// the event of this command.
     pub fn in_command(&self, event: Option<&str>) -> String {
-        self.in_command_at(event, self.time)
+        self.repeated(|_| true, event)
     }
 
     /// The same about all of the time.
     pub fn in_command_without_time(&self, event: Option<&str>) -> String {
-        self.in_command_at(event, None)
+        self.repeated(|given| given.id != "time", event)
     }
 
-    /// The filters that stay while a recording is browsed, written as options: all but the focus and
-    /// the time.
+    /// The filters that stay while a recording is browsed. The others can be changed there.
     pub fn lasting_filters(&self) -> String {
-        let filters = self.lasting().into_iter();
-        let filters: Vec<String> = filters.filter_map(written).collect();
-        filters.join(" ")
+        let changed = ["focus", "time", "event"];
+        let filters = self.typed.0.iter().filter(|given| given.is_filter);
+        typed::joined(filters.filter(|given| !changed.contains(&&*given.id)))
     }
 
-    fn lasting(&self) -> [(&'static str, Option<String>); 6] {
-        fn list<T: ToString>(values: &[T]) -> Option<String> {
-            let values: Vec<String> = values.iter().map(T::to_string).collect();
-            (!values.is_empty()).then(|| values.join(","))
-        }
-        [
-            ("--ignore", self.ignore.as_ref().map(Regex::to_string)),
-            ("--module", list(&self.module)),
-            ("--path", list(&self.path)),
-            ("--comm", list(&self.comm)),
-            ("--pid", list(&self.pid)),
-            ("--tid", list(&self.tid)),
-        ]
-    }
-
-    /// The time range that is asked for, as a person writes it.
-    pub fn time(&self) -> Option<String> {
-        self.time.map(time::in_short)
-    }
-
-    fn in_command_at(&self, event: Option<&str>, time: Option<TimeRange>) -> String {
-        let path = |path: &Option<PathBuf>| {
-            let path = path.as_ref()?;
-            Some(path.to_string_lossy().into_owned())
-        };
-        let unit = self.unit.and_then(|unit| unit.to_possible_value());
-        let own = (!self.own.is_empty()).then(|| self.own.join(","));
-        let first = [
-            // One that was chosen stands behind the file.
-            (
-                "--event",
-                event.filter(|_| self.event.is_none()).map(str::to_owned),
-            ),
-            ("--focus", self.focus.as_ref().map(Regex::to_string)),
-        ];
-        let last = [
-            ("--time", time.map(in_seconds)),
-            ("--symfs", path(&self.symfs)),
-            ("--own", own),
-            ("--unit", unit.map(|unit| unit.get_name().to_owned())),
-        ];
-        let valued = first.into_iter().chain(self.lasting()).chain(last);
-        let valued = valued.filter_map(written);
-        let flags = [
-            ("--no-inline", self.no_inline),
-            ("--no-repair", self.no_repair),
-        ]
-        .into_iter()
-        .filter(|(_, is_set)| *is_set);
-        let file = Some(self.file_in_command()).filter(|file| !file.is_empty());
-        let parts: Vec<String> = (file.into_iter())
-            .chain(valued)
-            .chain(flags.map(|(name, _)| name.to_owned()))
-            .collect();
-        parts.join(" ")
+    /// The time range that is asked for, as it was typed.
+    pub fn time(&self) -> Option<&str> {
+        self.typed.value("time")
     }
 
     /// Refuses what only stacks can answer; `profile` has counted calls in their place, as of a

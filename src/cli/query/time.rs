@@ -26,30 +26,6 @@ pub fn time_range(text: &str) -> Result<TimeRange, String> {
     range.ok_or_else(|| "the range must end after it starts".into())
 }
 
-/// A time range as [`time_range`] reads it.
-pub fn in_seconds(range: TimeRange) -> String {
-    let seconds = |time: Option<u64>| {
-        time.map_or(String::new(), |time| {
-            format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
-        })
-    };
-    let between = if range.is_absolute() { "," } else { ".." };
-    format!(
-        "{}{between}{}",
-        seconds(range.start()),
-        seconds(range.end())
-    )
-}
-
-/// The same without zeros at the ends of its numbers: `1.5..2`.
-pub fn in_short(range: TimeRange) -> String {
-    let between = if range.is_absolute() { "," } else { ".." };
-    let text = in_seconds(range);
-    let (start, end) = text.split_once(between).unwrap_or((&text, ""));
-    let [start, end] = [start, end].map(|time| time.trim_end_matches('0').trim_end_matches('.'));
-    format!("{start}{between}{end}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,11 +42,6 @@ mod tests {
             (Some(86_400_250_000_000), None)
         );
         assert!(range.is_absolute());
-        for text in ["1.5..2", "0..0.25", "..10", "100,", ".000000001..3"] {
-            let short = in_short(time_range(text).unwrap());
-            assert_eq!(time_range(&short), time_range(text));
-            assert!(short.len() <= text.len() + 1, "{short}");
-        }
         for wrong in ["1", "2..1", "1..1", "1,1"] {
             assert!(time_range(wrong).is_err(), "{wrong}");
         }

@@ -237,3 +237,110 @@ fn a_name_that_the_kernel_has_cut_is_found_by_all_of_it() {
         );
     }
 }
+
+/// The options that help lists as filters of samples.
+fn filters() -> Vec<String> {
+    let help = proftool(&["report", "--help"]).output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, part) = help.split_once("Which samples:").unwrap();
+    let (part, _) = part.split_once("How to read them:").unwrap();
+    let lines = part.lines().map(str::trim_start);
+    let options = lines.filter(|line| line.starts_with("--"));
+    let name = |line: &str| line.split(' ').next().unwrap().to_owned();
+    options.map(name).collect()
+}
+
+/// The number of samples that a document says it is about.
+fn samples(document: &str) -> u64 {
+    let (_, rest) = document.split_once("\"samples\":").unwrap();
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+#[test]
+fn proposed_commands_select_the_samples_of_the_answer() {
+    let data = two_processes("next");
+    let directory = directory("next");
+    // Where functions are declared is known here.
+    let profile = directory.join("a.speedscope.json");
+    let frames =
+        r#"[{"name":"main","file":"src/a.c","line":1},{"name":"work","file":"net/b.c","line":5}]"#;
+    let sampled = r#"{"type":"sampled","name":"p","unit":"none","startValue":0,"endValue":3,
+        "samples":[[0,1],[0],[0]],"weights":[1,1,1]}"#;
+    let schema = "https://www.speedscope.app/file-format-schema.json";
+    let text = format!(
+        r#"{{"$schema":"{schema}","shared":{{"frames":{frames}}},"profiles":[{sampled}]}}"#
+    );
+    std::fs::write(&profile, text).unwrap();
+    let filters = filters();
+    assert!(filters.len() >= 9, "{filters:?}");
+    for filter in filters {
+        let (value, data) = match &*filter {
+            "--focus" => ("^main$", &data),
+            "--ignore" => ("^work$", &data),
+            "--module" => ("app", &data),
+            "--path" => ("net", &profile),
+            "--comm" => ("first", &data),
+            "--pid" | "--tid" => ("1", &data),
+            "--time" => ("0..0.000000004", &data),
+            "--event" => ("cpu-clock", &data),
+            other => panic!("{other} has no value here"),
+        };
+        let (status, document, _) = run(&["report", &filter, value, "--format", "json"], data);
+        assert_eq!(status, Some(0));
+        let expected = samples(&document);
+        let page = proftool(&["report", &filter, value])
+            .arg(data)
+            .env("COLUMNS", "900")
+            .output()
+            .unwrap();
+        let page = String::from_utf8(page.stdout).unwrap();
+        let (_, next) = page.split_once("Next commands\n").unwrap();
+        let mut proposed = 0;
+        for command in next.lines().filter_map(|line| line.split_once("proftool ")) {
+            let command = command.1;
+            let given = command.find(&format!(" {filter} "));
+            assert!(given.is_some(), "{command}");
+            let is_export = command.starts_with("export ");
+            let form = if is_export { "" } else { "--format json" };
+            let output = std::process::Command::new("sh")
+                .arg("-c")
+                .arg(format!("\"$PROFTOOL\" {command} {form}"))
+                .env("PROFTOOL", env!("CARGO_BIN_EXE_proftool"))
+                .env("PROFTOOL_CONFIG", "")
+                .current_dir(&directory)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{command}");
+            // A part of the answer is what the one around a function is about.
+            let is_part = filter != "--focus" && command.contains(" --focus ");
+            if !is_export && !is_part {
+                let document = String::from_utf8(output.stdout).unwrap();
+                assert_eq!(samples(&document), expected, "{command}");
+            }
+            proposed += 1;
+        }
+        assert!(proposed >= 4, "{filter}: {next}");
+    }
+}
+
+#[test]
+fn a_proposed_command_names_the_recording_that_was_checked() {
+    let data = two_processes("checked");
+    std::fs::remove_file(directory("checked").join("app")).unwrap();
+    let (status, page, _) = run(&["doctor", "--format", "json"], &data);
+    assert_eq!(status, Some(0));
+    let expected = format!("proftool report {} --symfs DIR", data.display());
+    assert!(page.contains(&expected), "{page}");
+}
+
+#[test]
+fn advice_on_a_file_repeats_the_command_as_it_was_typed() {
+    let directory = directory("typed");
+    let file = directory.join("a.gz");
+    std::fs::write(&file, [0x1f, 0x8b, 8, 0]).unwrap();
+    let typed = ["tree", "--bottom-up", "--comm", "a b", "--depth", "3"];
+    let (_, _, said) = run(&typed, &file);
+    let expected = "| proftool tree --comm 'a b' --bottom-up --depth 3 -";
+    assert!(said.contains(expected), "{said}");
+}
