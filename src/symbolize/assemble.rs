@@ -181,16 +181,18 @@ fn call_paths(checked: &Checked, resolution: &Resolution, builder: &mut Builder)
     for (id, path) in checked.paths.enumerate() {
         let caller = path.caller.map(|caller| paths[caller.index()]);
         let mut inlined = resolution.inlined_at(path.frame);
-        let inferred = checked.inferred[id];
+        let state = checked.states[id];
+        let inferred = state.inferred;
         if inferred && !checked.is_place(path.frame) {
-            let (at_all, is_more) = resolution.inlined_at_all(checked.places_of(id));
+            let places = checked.places_of(id).unwrap_or_default();
+            let (at_all, is_more) = resolution.inlined_at_all(places);
             inlined = at_all;
             if is_more {
                 is_part.insert(id);
             }
         }
         let restored_in_part = path.caller.filter(|caller| is_part.contains(caller));
-        let across_gap = caller.is_some() && checked.across_gap[id];
+        let across_gap = caller.is_some() && state.across_gap;
         let candidates = (across_gap || restored_in_part.is_some())
             .then(|| resolution.candidates(checked, id, restored_in_part))
             .flatten()
@@ -201,7 +203,7 @@ fn call_paths(checked: &Checked, resolution: &Resolution, builder: &mut Builder)
             inlined: false,
             inferred,
             across_gap,
-            through_pointer: caller.is_some() && checked.through_pointer[id],
+            through_pointer: caller.is_some() && state.through_pointer,
             may_lack_inlined: restored_in_part.is_some(),
             candidates,
         });

@@ -99,15 +99,12 @@ impl Resolution {
         restored_in_part: Option<AddressPathId>,
     ) -> Option<Vec<FunctionId>> {
         let mut functions = Vec::new();
-        if checked.across_gap[path] {
-            let places = checked.candidates(path)?;
+        if checked.states[path].across_gap {
+            let places = checked.places_of(path)?;
             functions.extend(places.iter().flat_map(|&place| self.all_at(place)));
         }
         if let Some(caller) = restored_in_part {
-            let places = checked.places_of(caller);
-            if places.is_empty() {
-                return None;
-            }
+            let places = checked.places_of(caller)?;
             functions.extend(places.iter().flat_map(|&place| self.inlined_at(place)));
         }
         Some(functions)

@@ -31,7 +31,7 @@ pub(super) struct Beginnings {
 
 impl Beginnings {
     /// Those that are recorded.
-    pub fn of(trace: &Trace, checks: &mut Checks) -> Beginnings {
+    pub fn of(trace: &Trace, checks: &Checks) -> Beginnings {
         let mut beginnings = Beginnings::default();
         // For each path how many frames it has, if it is one.
         let mut begins: IdVec<AddressPathId, Option<usize>> = IdVec::new();

@@ -9,12 +9,9 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
-use super::code::CodeReader;
-use super::control_flow::{End, Step, Ways};
+use super::code::Code;
+use super::control_flow::{End, Node, Step, Ways};
 use super::explanation::{Explanation, Missing, left_anywhere};
-use super::frames::Frames;
 use super::function_exits::FunctionStart;
 use super::unknown_callers::{self, Entries};
 
@@ -27,9 +24,9 @@ pub(super) struct Case<'s, 'h> {
     pub(super) stub: Option<String>,
     /// Whether the dynamic linker may run `next` when something is called for the first time.
     pub(super) may_link: bool,
-    pub(super) entries: &'s mut FxHashMap<(FunctionStart, bool), Entries>,
-    pub(super) code: &'s mut CodeReader<'h>,
-    pub(super) frames: &'s mut Frames<'h>,
+    /// What leads to `next` from somewhere unknown. To find it out takes long.
+    pub(super) entries: &'s dyn Fn() -> Entries,
+    pub(super) code: &'s Code<'h>,
 }
 
 /// The ways that lead to the next function, as a graph of indices: those of nodes, and then
@@ -59,6 +56,10 @@ impl Graph {
 }
 
 impl Case<'_, '_> {
+    fn is_goal(&self, node: &Node) -> bool {
+        node.function == self.next && node.is_behind == self.is_owner_missing
+    }
+
     fn goal(&self) -> usize {
         self.ways.nodes.len()
     }
@@ -68,22 +69,17 @@ impl Case<'_, '_> {
         self.goal() + 1 + usize::from(is_behind)
     }
 
-    fn entries(&mut self) -> Entries {
-        let key = (self.next, self.is_owner_missing);
-        if let Some(&known) = self.entries.get(&key) {
-            return known;
-        }
-        let found =
-            unknown_callers::entries(self.next, self.is_owner_missing, self.code, self.frames);
-        self.entries.insert(key, found);
-        found
+    fn entries(&self) -> Entries {
+        (self.entries)()
     }
 
-    pub(super) fn explain(&mut self) -> Explanation {
-        let is_next = |node: &super::control_flow::Node| {
-            node.function == self.next && node.is_behind == self.is_owner_missing
-        };
-        if self.ways.nodes.first().is_some_and(is_next) {
+    pub(super) fn explain(&self) -> Explanation {
+        if self
+            .ways
+            .nodes
+            .first()
+            .is_some_and(|node| self.is_goal(node))
+        {
             return Explanation::None;
         }
         let graph = self.graph();
@@ -94,13 +90,12 @@ impl Case<'_, '_> {
         }
     }
 
-    fn graph(&mut self) -> Graph {
+    fn graph(&self) -> Graph {
         let (goal, size) = (self.goal(), self.goal() + 3);
         let mut to: Vec<Vec<(usize, Option<Step>)>> = vec![Vec::new(); size];
         let mut goes_anywhere = false;
         for (index, (node, steps)) in self.ways.nodes.iter().zip(&self.ways.steps).enumerate() {
-            let is_goal = node.function == self.next && node.is_behind == self.is_owner_missing;
-            let from = if is_goal { goal } else { index };
+            let from = if self.is_goal(node) { goal } else { index };
             for step in steps {
                 let leads = self.leads(step);
                 goes_anywhere |= leads.contains(&Some(self.anywhere(step.is_behind)));
@@ -148,8 +143,7 @@ impl Case<'_, '_> {
         let anywhere = Some(self.anywhere(step.is_behind));
         match &step.to {
             &End::Node(index) => {
-                let node = self.ways.nodes[index];
-                let is_goal = fits && node.function == self.next;
+                let is_goal = self.is_goal(&self.ways.nodes[index]);
                 [Some(if is_goal { self.goal() } else { index }), None]
             }
             End::Named {
@@ -197,28 +191,30 @@ impl Case<'_, '_> {
         let mut missing = Vec::new();
         for pair in chain.windows(2) {
             let &[from, to] = pair else { return None };
-            let Some(node) = self.ways.nodes.get(from) else {
-                continue;
-            };
-            let mut left_at: Vec<u64> = Vec::new();
-            for step in graph.steps(from, to) {
-                if step.keeps_frame {
-                    return None;
-                }
-                left_at.extend(step.sites.iter());
+            if from < self.goal() {
+                missing.push(self.left(graph, from, &[to])?);
             }
-            left_at.sort_unstable();
-            left_at.dedup();
-            missing.push(Missing {
-                function: node.function,
-                left_at: left_at.into(),
-            });
         }
         Some(missing)
     }
 
+    /// The function of a node, left for any of these; `None` if a step is none of whole functions.
+    fn left(&self, graph: &Graph, from: usize, to: &[usize]) -> Option<Missing> {
+        let steps = || to.iter().flat_map(|&to| graph.steps(from, to));
+        if steps().any(|step| step.keeps_frame) {
+            return None;
+        }
+        let mut left_at: Vec<u64> = steps().flat_map(|step| &*step.sites).copied().collect();
+        left_at.sort_unstable();
+        left_at.dedup();
+        Some(Missing {
+            function: self.ways.nodes[from].function,
+            left_at: left_at.into(),
+        })
+    }
+
     /// Several possibilities, with what is certain of them: the functions on the ways.
-    fn several(&mut self, graph: &Graph, certain: Vec<Missing>) -> Explanation {
+    fn several(&self, graph: &Graph, certain: Vec<Missing>) -> Explanation {
         Explanation::Several {
             possible: self.possible(graph, &certain),
             certain,
@@ -226,7 +222,7 @@ impl Case<'_, '_> {
     }
 
     /// The functions that may be missing besides those that are certain; `None` if there may be others.
-    fn possible(&mut self, graph: &Graph, certain: &[Missing]) -> Option<Rc<[Missing]>> {
+    fn possible(&self, graph: &Graph, certain: &[Missing]) -> Option<Rc<[Missing]>> {
         let mut functions: Vec<FunctionStart> = Vec::new();
         if self.goes_anywhere(graph) {
             // What a file calls or jumps to by name may be as much as its file has.
@@ -234,7 +230,7 @@ impl Case<'_, '_> {
                 return None;
             }
             let next = self.next;
-            functions = unknown_callers::leading_to(next, false, self.code, self.frames)?;
+            functions = unknown_callers::leading_to(next, false, self.code)?;
         }
         // A signal may have arrived in any that had no owner outside of it.
         let may_be_signal = self.is_owner_missing && self.entries().any_behind_owner();
@@ -278,19 +274,10 @@ impl Case<'_, '_> {
         let mut at = 0;
         loop {
             let next = graph.next(at);
-            let mut left_at: Vec<u64> = Vec::new();
-            for step in next.iter().flat_map(|&to| graph.steps(at, to)) {
-                if step.keeps_frame {
-                    return (certain, None);
-                }
-                left_at.extend(step.sites.iter());
-            }
-            left_at.sort_unstable();
-            left_at.dedup();
-            certain.push(Missing {
-                function: self.ways.nodes[at].function,
-                left_at: left_at.into(),
-            });
+            let Some(left) = self.left(graph, at, &next) else {
+                return (certain, None);
+            };
+            certain.push(left);
             match *next {
                 [only] if only < self.goal() && !seen.contains(&only) => {
                     seen.push(only);
@@ -303,7 +290,7 @@ impl Case<'_, '_> {
 
     /// Whether this node leads to the next function at once, and else only through a pointer: as with
     /// calls through pointers, what else may be behind these is not asked.
-    fn leads_at_once(&mut self, graph: &Graph, node: usize) -> bool {
+    fn leads_at_once(&self, graph: &Graph, node: usize) -> bool {
         let (goal, anywhere) = (self.goal(), self.anywhere(false));
         let next = graph.next(node);
         next.iter().all(|&to| to == goal || to == anywhere)
@@ -314,7 +301,7 @@ impl Case<'_, '_> {
     }
 
     /// The owner's frame is there: only functions that made way are missing.
-    fn by_jumps(&mut self, graph: &Graph) -> Explanation {
+    fn by_jumps(&self, graph: &Graph) -> Explanation {
         let goes_on = graph.is_on_way[self.anywhere(false)] && self.entries().owner;
         let chain = self.chain(graph, 0, self.goal(), |_| true);
         let missing = chain.and_then(|chain| self.missing(graph, &chain));
@@ -332,7 +319,7 @@ impl Case<'_, '_> {
     }
 
     /// The owner is missing, with those that made way for it and those that it called.
-    fn behind_an_owner(&mut self, graph: &Graph) -> Explanation {
+    fn behind_an_owner(&self, graph: &Graph) -> Explanation {
         let (goal, anywhere) = (self.goal(), self.anywhere(true));
         if graph.is_on_way[self.anywhere(false)] {
             return self.several(graph, Vec::new());
@@ -350,8 +337,9 @@ impl Case<'_, '_> {
             for &index in &before {
                 let function = nodes[index].function;
                 let bounds = self.code.bounds(function);
-                let may_own = bounds
-                    .is_none_or(|(from, to)| self.frames.may_have_frame(function.image, from, to));
+                let may_own = bounds.is_none_or(|(from, to)| {
+                    self.code.frames.may_have_frame(function.image, from, to)
+                });
                 if may_own && !owners.contains(&index) {
                     owners.push(index);
                 }

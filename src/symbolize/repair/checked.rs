@@ -17,18 +17,12 @@ pub(in crate::symbolize) struct Checked {
     pub(super) recorded: usize,
     /// The stacks, callers before callees.
     pub(in crate::symbolize) paths: AddressPaths,
-    /// For each path whether its innermost frame was put in.
-    pub(in crate::symbolize) inferred: IdVec<AddressPathId, bool>,
-    /// For each path whether its innermost frame was called by another than the one outside of it:
-    /// frames are missing there that could not be restored.
-    pub(in crate::symbolize) across_gap: IdVec<AddressPathId, bool>,
-    /// For each path whether its innermost frame was called through a pointer, or jumped to by what was.
-    pub(in crate::symbolize) through_pointer: IdVec<AddressPathId, bool>,
-    /// Where the functions that may be missing outside of a path's innermost frame were left; none of
-    /// paths of which others may be missing too.
-    pub(super) candidates: FxHashMap<AddressPathId, Rc<[FrameId]>>,
-    /// The calls or jumps that may have left a restored function, where there are several.
-    pub(super) left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
+    /// What is known of the innermost frame of each path.
+    pub(in crate::symbolize) states: IdVec<AddressPathId, PathState>,
+    /// Where functions were left. Of an inferred frame the calls or jumps that may have left it, where
+    /// there are several. Of a recorded one those that may be missing outside of it; none of paths
+    /// of which others may be missing too.
+    pub(super) places: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// The new path of each path of the trace.
     pub(in crate::symbolize) now: IdVec<AddressPathId, AddressPathId>,
     /// What the code says of the stacks.
@@ -37,9 +31,30 @@ pub(in crate::symbolize) struct Checked {
     pub(in crate::symbolize) corrections: Vec<Correction>,
 }
 
+/// What is known of the innermost frame of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::symbolize) struct PathState {
+    /// It was put in.
+    pub(in crate::symbolize) inferred: bool,
+    /// It was called by another than the frame outside of it: frames are missing there that could not
+    /// be restored.
+    pub(in crate::symbolize) across_gap: bool,
+    /// It was called through a pointer, or jumped to by what was.
+    pub(in crate::symbolize) through_pointer: bool,
+}
+
+impl PathState {
+    pub(super) const INFERRED: PathState = PathState {
+        inferred: true,
+        across_gap: false,
+        through_pointer: false,
+    };
+}
+
 /// A number of samples of whose stacks something else is to be said than as recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::symbolize) struct Correction {
+    /// What was said when they were recorded; `None` of whole stacks.
     pub(in crate::symbolize) recorded: Option<CaveatKind>,
     pub(in crate::symbolize) now: Option<CaveatKind>,
     /// Whether their callers are missing outside of code that a process made at run time.
@@ -54,27 +69,18 @@ impl Checked {
             frames: trace.frames.clone(),
             recorded: trace.frames.len(),
             paths: trace.paths.clone(),
-            inferred: IdVec::filled(false, trace.paths.len()),
-            across_gap: IdVec::filled(false, trace.paths.len()),
-            through_pointer: IdVec::filled(false, trace.paths.len()),
-            candidates: FxHashMap::default(),
-            left_at: FxHashMap::default(),
+            states: IdVec::filled(PathState::default(), trace.paths.len()),
             now: trace.paths.ids().collect::<Vec<_>>().into(),
-            quality: Quality::default(),
-            corrections: Vec::new(),
+            ..Checked::default()
         }
     }
 
     /// Returns the places where the function of a path may have been left, if it was restored and
-    /// there are several: what is inlined at all of them was on the stack.
-    pub(in crate::symbolize) fn places_of(&self, path: AddressPathId) -> &[FrameId] {
-        self.left_at.get(&path).map_or(&[], |places| places)
-    }
-
-    /// Returns the places of which some are missing outside of the innermost frame of a path, if it is
-    /// across a gap; `None` if there may be others.
-    pub(in crate::symbolize) fn candidates(&self, path: AddressPathId) -> Option<&[FrameId]> {
-        self.candidates.get(&path).map(|places| &**places)
+    /// there are several: what is inlined at all of them was on the stack. Returns those of the functions
+    /// of which some are missing outside of a recorded frame across a gap; `None` if there may be
+    /// others.
+    pub(in crate::symbolize) fn places_of(&self, path: AddressPathId) -> Option<&[FrameId]> {
+        self.places.get(&path).map(|places| &**places)
     }
 
     /// Whether it is known where in its function a frame is: of one that was put in it need not be.

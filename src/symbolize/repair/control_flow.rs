@@ -14,13 +14,14 @@
 //! would have shown its return address.) After the owner, functions call without a frame of their
 //! own, or jump. (With one, the chain would have shown their return address.)
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::code::CodeReader;
-use super::frames::Frames;
-use super::function_exits::{FunctionStart, To};
+use super::code::Code;
+use super::function_exits::{FunctionStart, To, WayOut};
+use super::memo::Memo;
 
 /// A function, and whether it runs behind the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,101 +78,92 @@ const SMALL: usize = 24;
 const CHOICES: usize = 32;
 
 /// Finds ways, each once.
-pub(super) struct Finder {
-    known: FxHashMap<(FunctionStart, bool), Option<Rc<Ways>>>,
-    small: FxHashMap<FunctionStart, bool>,
+pub(super) struct Finder<'c, 'h> {
+    code: &'c Code<'h>,
+    known: Memo<(FunctionStart, bool), Option<Rc<Ways>>>,
+    small: Memo<FunctionStart, bool>,
     /// How many calls and jumps may still be looked at.
-    fuel: usize,
+    fuel: Cell<usize>,
 }
 
 /// How many calls and jumps are looked at in all.
 const FUEL: usize = 1 << 24;
 
-impl Finder {
-    pub(super) fn new() -> Finder {
+impl<'c, 'h> Finder<'c, 'h> {
+    pub(super) fn new(code: &'c Code<'h>) -> Finder<'c, 'h> {
         Finder {
-            known: FxHashMap::default(),
-            small: FxHashMap::default(),
-            fuel: FUEL,
+            code,
+            known: Memo::default(),
+            small: Memo::default(),
+            fuel: Cell::new(FUEL),
         }
     }
 
     /// The ways from a function; `by_jumps_only` those without calls. `None` if there are too many,
     /// or code cannot be read.
-    pub(super) fn ways(
-        &mut self,
-        from: FunctionStart,
-        by_jumps_only: bool,
-        code: &mut CodeReader,
-        frames: &mut Frames,
-    ) -> Option<Rc<Ways>> {
-        if let Some(known) = self.known.get(&(from, by_jumps_only)) {
-            return known.clone();
-        }
-        let mut search = Search {
-            ways: Ways::default(),
-            ids: FxHashMap::default(),
-            by_jumps_only,
-        };
-        let found = search
-            .all(from, self, code, frames)
-            .map(|()| Rc::new(search.ways));
-        self.known.insert((from, by_jumps_only), found.clone());
-        found
+    pub(super) fn ways(&self, from: FunctionStart, by_jumps_only: bool) -> Option<Rc<Ways>> {
+        self.known.get(&(from, by_jumps_only), || {
+            let mut search = Search {
+                finder: self,
+                ways: Ways::default(),
+                ids: FxHashMap::default(),
+                by_jumps_only,
+            };
+            search.all(from)?;
+            Some(Rc::new(search.ways))
+        })
+    }
+
+    fn burn(&self, fuel: usize) {
+        self.fuel.set(self.fuel.get().saturating_sub(fuel));
     }
 
     /// Whether a function leads to few functions of its file.
-    fn is_small(&mut self, function: FunctionStart, code: &mut CodeReader) -> bool {
-        if let Some(&known) = self.small.get(&function) {
-            return known;
-        }
-        let mut seen = vec![function];
-        let mut at = 0;
-        while let Some(&place) = seen.get(at).filter(|_| seen.len() <= SMALL) {
-            at += 1;
-            let Some(code) = code.function(place).filter(|code| code.is_complete) else {
-                seen.resize(SMALL + 1, function);
-                break;
-            };
-            for out in &code.ways_out {
-                self.fuel = self.fuel.saturating_sub(1);
-                match out.to {
-                    To::Function(to) if to.image == place.image && !seen.contains(&to) => {
-                        seen.push(to);
+    fn is_small(&self, function: FunctionStart) -> bool {
+        self.small.get(&function, || {
+            let mut seen = vec![function];
+            let mut at = 0;
+            while let Some(&place) = seen.get(at) {
+                at += 1;
+                let Some(code) = self.code.function(place).filter(|code| code.is_complete) else {
+                    return false;
+                };
+                self.burn(code.ways_out.len());
+                for out in &code.ways_out {
+                    match out.to {
+                        To::Function(to) if to.image == place.image && !seen.contains(&to) => {
+                            seen.push(to);
+                        }
+                        _ => {}
                     }
-                    _ => {}
+                }
+                if seen.len() > SMALL {
+                    return false;
                 }
             }
-        }
-        let is_small = seen.len() <= SMALL;
-        self.small.insert(function, is_small);
-        is_small
+            true
+        })
     }
 }
 
-struct Search {
+struct Search<'f, 'c, 'h> {
+    finder: &'f Finder<'c, 'h>,
     ways: Ways,
     ids: FxHashMap<Node, usize>,
     by_jumps_only: bool,
 }
 
-impl Search {
-    fn all(
-        &mut self,
-        from: FunctionStart,
-        finder: &mut Finder,
-        code: &mut CodeReader,
-        frames: &mut Frames,
-    ) -> Option<()> {
+impl Search<'_, '_, '_> {
+    fn all(&mut self, from: FunctionStart) -> Option<()> {
         self.id(Node {
             function: from,
             is_behind: false,
         });
         let mut at = 0;
         while let Some(&node) = self.ways.nodes.get(at) {
-            let steps = self.steps_of(node, finder, code, frames)?;
+            let steps = self.steps_of(node)?;
             self.ways.steps.push(steps);
-            if self.ways.nodes.len() > FUNCTIONS || finder.fuel == 0 {
+            if self.ways.nodes.len() > FUNCTIONS || self.finder.fuel.get() == 0 {
                 return None;
             }
             at += 1;
@@ -187,31 +179,23 @@ impl Search {
         })
     }
 
-    fn steps_of(
-        &mut self,
-        node: Node,
-        finder: &mut Finder,
-        code: &mut CodeReader,
-        frames: &mut Frames,
-    ) -> Option<Vec<Step>> {
+    fn steps_of(&mut self, node: Node) -> Option<Vec<Step>> {
         let Node {
             function,
             is_behind,
         } = node;
-        let read = code.function(function)?;
-        if !read.is_complete {
-            return None;
-        }
+        let code = self.finder.code;
+        let read = code.function(function).filter(|read| read.is_complete)?;
         let mut steps = Vec::new();
         for out in &read.ways_out {
             if out.is_call && self.by_jumps_only {
                 continue;
             }
-            finder.fuel = finder.fuel.saturating_sub(out.sites.len());
+            self.finder.burn(out.sites.len());
             let mut sites = Vec::new();
             let mut keeps_frame = false;
             for site in &out.sites {
-                let has_frame = frames.has_frame(function.image, site.at);
+                let has_frame = code.frames.has_frame(function.image, site.at);
                 // The owner calls with its frame, those behind it without.
                 let is_possible = !out.is_call || has_frame != Some(is_behind);
                 if is_possible {
@@ -229,40 +213,27 @@ impl Search {
                 keeps_frame,
                 sites: sites.into(),
             };
-            self.add(
-                &step,
-                (out.to, out.name.as_ref()),
-                function,
-                finder,
-                code,
-                &mut steps,
-            );
+            self.add(&step, out, function, &mut steps);
         }
         Some(steps)
     }
 
     /// Adds the steps to where a function is left for.
-    fn add(
-        &mut self,
-        step: &Step,
-        (to, name): (To, Option<&Rc<str>>),
-        from: FunctionStart,
-        finder: &mut Finder,
-        code: &mut CodeReader,
-        steps: &mut Vec<Step>,
-    ) {
+    fn add(&mut self, step: &Step, out: &WayOut, from: FunctionStart, steps: &mut Vec<Step>) {
+        let Finder { code, .. } = self.finder;
+        let name = out.name.as_ref();
         let mut followed: Vec<FunctionStart> = Vec::new();
         let mut only = None;
         // A mapped file that could not be read, or a second one that defines the name, may be what
         // the dynamic linker chose. Then no definition is followed.
         let is_certain = name.is_none_or(|name| code.is_certain_import(name));
-        match to {
+        match out.to {
             To::Function(place) if name.is_none() && place.image == from.image => {
                 followed.push(place);
             }
             To::Function(place) if is_certain => {
                 only = Some(place);
-                if finder.is_small(place, code) {
+                if self.finder.is_small(place) {
                     followed.push(place);
                 }
             }

@@ -21,16 +21,12 @@
 //! may be missing. If the callee is unknown, functions are restored from the [only
 //! entry](unknown_callers::only_entry) on, through which every way to the next function leads.
 
-use std::rc::Rc;
-
-use rustc_hash::FxHashMap;
-
 use super::case::Case;
-use super::code::CodeReader;
+use super::code::Code;
 use super::control_flow::Finder;
-use super::explanation::{Explanation, Missing, left_anywhere};
-use super::frames::Frames;
+use super::explanation::{Explanation, left_anywhere};
 use super::function_exits::FunctionStart;
+use super::memo::Memo;
 use super::unknown_callers::{self, Entries};
 
 /// What is asked.
@@ -44,129 +40,87 @@ pub(super) struct Question {
     pub(super) is_caller_missing: Option<bool>,
 }
 
-/// Answers questions, each once.
-pub(super) struct Explanations {
-    known: FxHashMap<Question, Explanation>,
-    finder: Finder,
-    /// What leads to functions from somewhere unknown, by whether the owner is missing.
-    entries: FxHashMap<(FunctionStart, bool), Entries>,
-    only_entries: FxHashMap<(FunctionStart, bool), Option<FunctionStart>>,
-    candidates: FxHashMap<(FunctionStart, bool), Option<Rc<[Missing]>>>,
+/// Answers questions, each once. Those about unknown callers are of a function and whether the frame
+/// of what called it is missing.
+pub(super) struct Explanations<'c, 'h> {
+    code: &'c Code<'h>,
+    finder: Finder<'c, 'h>,
+    known: Memo<Question, Explanation>,
+    entries: Memo<(FunctionStart, bool), Entries>,
+    of_unknown_calls: Memo<(FunctionStart, bool), Explanation>,
 }
 
-impl Explanations {
-    pub(super) fn new() -> Explanations {
+impl<'c, 'h> Explanations<'c, 'h> {
+    pub(super) fn new(code: &'c Code<'h>) -> Explanations<'c, 'h> {
         Explanations {
-            known: FxHashMap::default(),
-            finder: Finder::new(),
-            entries: FxHashMap::default(),
-            only_entries: FxHashMap::default(),
-            candidates: FxHashMap::default(),
+            code,
+            finder: Finder::new(code),
+            known: Memo::default(),
+            entries: Memo::default(),
+            of_unknown_calls: Memo::default(),
         }
     }
 
-    pub(super) fn of<'h>(
-        &mut self,
-        question: Question,
-        code: &mut CodeReader<'h>,
-        frames: &mut Frames<'h>,
-    ) -> Explanation {
-        if let Some(known) = self.known.get(&question) {
-            return known.clone();
-        }
-        let found = self.find(question, code, frames);
-        self.known.insert(question, found.clone());
-        found
+    pub(super) fn of(&self, question: Question) -> Explanation {
+        self.known.get(&question, || self.find(question))
     }
 
-    /// What leads to a function from somewhere unknown, by jumps alone.
-    pub(super) fn entries(
-        &mut self,
-        next: FunctionStart,
-        code: &mut CodeReader,
-        frames: &mut Frames,
-    ) -> Entries {
-        let entries = self.entries.entry((next, false));
-        *entries.or_insert_with(|| unknown_callers::entries(next, false, code, frames))
+    /// What leads to a function from somewhere unknown.
+    pub(super) fn entries(&self, next: FunctionStart, is_caller_missing: bool) -> Entries {
+        self.entries.get(&(next, is_caller_missing), || {
+            unknown_callers::entries(next, is_caller_missing, self.code)
+        })
     }
 
     /// What explains a stack on which something unknown was called, but not `next`: what every way into
     /// that function goes through.
-    pub(super) fn of_unknown_call<'h>(
-        &mut self,
+    pub(super) fn of_unknown_call(
+        &self,
         next: FunctionStart,
         is_caller_missing: bool,
-        code: &mut CodeReader<'h>,
-        frames: &mut Frames<'h>,
     ) -> Explanation {
-        let entry = self.only_entries.entry((next, is_caller_missing));
-        let entry = *entry
-            .or_insert_with(|| unknown_callers::only_entry(next, is_caller_missing, code, frames));
-        let Some(called) = entry else {
-            let possible = self.candidates(next, is_caller_missing, code, frames);
-            return Explanation::several(possible);
-        };
-        let question = Question {
-            called,
-            next,
-            is_caller_missing: Some(is_caller_missing),
-        };
-        match self.of(question, code, frames) {
-            Explanation::None => Explanation::several(None),
-            found => found,
-        }
+        self.of_unknown_calls.get(&(next, is_caller_missing), || {
+            let entry = unknown_callers::only_entry(next, is_caller_missing, self.code);
+            let Some(called) = entry else {
+                // What was called and has made way for one of these by a jump through a pointer is
+                // not counted.
+                let leading = unknown_callers::leading_to(next, is_caller_missing, self.code);
+                let possible = leading.and_then(|leading| {
+                    left_anywhere(leading.into_iter(), is_caller_missing, self.code)
+                });
+                return Explanation::several(possible);
+            };
+            let is_caller_missing = Some(is_caller_missing);
+            match self.of(Question {
+                called,
+                next,
+                is_caller_missing,
+            }) {
+                Explanation::None => Explanation::ANYTHING,
+                found => found,
+            }
+        })
     }
 
-    /// The functions that may have been between something unknown that was called and `next`; `None` if
-    /// there may be others. What was called and has made way for one of these by a jump through a
-    /// pointer is not counted.
-    fn candidates<'h>(
-        &mut self,
-        next: FunctionStart,
-        is_caller_missing: bool,
-        code: &mut CodeReader<'h>,
-        frames: &mut Frames<'h>,
-    ) -> Option<Rc<[Missing]>> {
-        let known = self.candidates.get(&(next, is_caller_missing));
-        if let Some(known) = known {
-            return known.clone();
-        }
-        let leading = unknown_callers::leading_to(next, is_caller_missing, code, frames);
-        let found =
-            leading.and_then(|leading| left_anywhere(leading.into_iter(), is_caller_missing, code));
-        self.candidates
-            .insert((next, is_caller_missing), found.clone());
-        found
-    }
-
-    fn find<'h>(
-        &mut self,
-        question: Question,
-        code: &mut CodeReader<'h>,
-        frames: &mut Frames<'h>,
-    ) -> Explanation {
+    fn find(&self, question: Question) -> Explanation {
         let missing = question.is_caller_missing;
         let by_jumps_only = missing == Some(false);
-        let ways = self
-            .finder
-            .ways(question.called, by_jumps_only, code, frames);
-        let Some(ways) = ways else {
-            return Explanation::several(None);
+        let Some(ways) = self.finder.ways(question.called, by_jumps_only) else {
+            return Explanation::ANYTHING;
         };
-        let cases = [false, true]
-            .into_iter()
-            .filter(|case| missing.is_none_or(|missing| missing == *case));
         let mut found = Explanation::None;
-        for is_owner_missing in cases {
-            let mut case = Case {
+        for is_owner_missing in [false, true] {
+            if missing.is_some_and(|missing| missing != is_owner_missing) {
+                continue;
+            }
+            let case = Case {
                 ways: &ways,
                 next: question.next,
                 is_owner_missing,
-                stub: code.stub(question.next),
-                may_link: code.may_run_while_linking(question.next),
-                entries: &mut self.entries,
-                code,
-                frames,
+                stub: self.code.stub(question.next),
+                may_link: self.code.may_run_while_linking(question.next),
+                entries: &|| self.entries(question.next, is_owner_missing),
+                code: self.code,
             };
             found = found.or(&case.explain());
         }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::code::CodeReader;
+use super::code::Code;
 use super::function_exits::FunctionStart;
 
 /// A function that is missing, and how it was left.
@@ -31,6 +31,20 @@ pub(super) enum Explanation {
 }
 
 impl Explanation {
+    /// Anything may have been between.
+    pub(super) const ANYTHING: Explanation = Explanation::Several {
+        certain: Vec::new(),
+        possible: None,
+    };
+
+    /// The functions that are missing for certain, outermost first.
+    pub(super) fn certain(&self) -> &[Missing] {
+        match self {
+            Explanation::One(certain) | Explanation::Several { certain, .. } => certain,
+            Explanation::None => &[],
+        }
+    }
+
     /// What explains a stack if either does.
     pub(super) fn or(self, other: &Explanation) -> Explanation {
         match (self, other) {
@@ -75,7 +89,7 @@ const PLACES: usize = 256;
 pub(super) fn left_anywhere(
     functions: impl Iterator<Item = FunctionStart>,
     by_calls_too: bool,
-    code: &mut CodeReader,
+    code: &Code,
 ) -> Option<Rc<[Missing]>> {
     let mut places = 0;
     let missing = functions.map(|function| {

@@ -17,7 +17,7 @@ use crate::scan::Callees;
 use crate::trace::{FrameAddress, FrameId, ImageId};
 
 use super::Checked;
-use super::code::CodeReader;
+use super::code::Code;
 use super::function_exits::{FunctionStart, To};
 
 /// The number of functions that are read to find out which of them lead anywhere.
@@ -73,7 +73,7 @@ struct Node {
 }
 
 /// Follows the calls of all functions on these stacks.
-pub(super) fn follow(checked: &Checked, code: &mut CodeReader) -> Followed {
+pub(super) fn follow(checked: &Checked, code: &Code) -> Followed {
     let mut following = Following {
         code,
         numbers: FxHashMap::default(),
@@ -91,7 +91,7 @@ pub(super) fn follow(checked: &Checked, code: &mut CodeReader) -> Followed {
 }
 
 struct Following<'c, 'h> {
-    code: &'c mut CodeReader<'h>,
+    code: &'c Code<'h>,
     numbers: FxHashMap<FunctionStart, u32>,
     nodes: Vec<Node>,
     /// How many functions may still be read.
@@ -226,13 +226,7 @@ impl Following<'_, '_> {
         let image = self.nodes[number as usize].place.image;
         let mut is_unread = false;
         for start in callees.functions {
-            self.call(
-                number,
-                FunctionStart {
-                    image,
-                    start: start.0,
-                },
-            );
+            self.call(number, FunctionStart::of(image, start));
         }
         for name in callees.imports {
             match self.code.first_import(image, &name) {

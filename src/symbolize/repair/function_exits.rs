@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::base::Svma;
 use crate::trace::ImageId;
 
 /// A function by where it starts, never a part of one.
@@ -10,6 +11,13 @@ pub(super) struct FunctionStart {
     pub(super) image: ImageId,
     /// The stated address of its first byte.
     pub(super) start: u64,
+}
+
+impl FunctionStart {
+    pub(super) fn of(image: ImageId, start: Svma) -> FunctionStart {
+        let start = start.0;
+        FunctionStart { image, start }
+    }
 }
 
 /// Where a call or jump leads.

@@ -1,9 +1,9 @@
 //! The functions of Go's runtime that are entered or left in other ways than by calls and returns.
 
-use super::code::CodeReader;
+use super::code::Code;
 use super::function_exits::FunctionStart;
 
-impl CodeReader<'_> {
+impl Code<'_> {
     /// Whether a goroutine or a thread of a Go program starts with this function. What runs in a
     /// goroutine seems to return to `goexit`, which did not call it.
     pub(super) fn starts_in_go(&self, place: FunctionStart) -> bool {

@@ -10,7 +10,7 @@ use crate::trace::{
 };
 
 use super::check::Checks;
-use super::checked::Checked;
+use super::checked::{Checked, PathState};
 use super::explanation::Missing;
 
 /// The paths while they are made. Those of the trace are distinct, and stay so with what is put
@@ -20,7 +20,7 @@ pub(super) struct Making {
     pub(super) checked: Checked,
     put_in: FxHashMap<(AddressPath, Rc<[FrameId]>), AddressPathId>,
     new_frames: FxHashMap<FrameAddress, FrameId>,
-    /// The frames of functions of which some are missing, where they are known to be in the file.
+    /// The places of functions of which some are missing, where they are known to be in the file.
     candidates: FxHashMap<Rc<[Missing]>, Option<Rc<[FrameId]>>>,
     /// The marks that were put in, by what they say.
     marks: FxHashMap<CaveatKind, AddressPathId>,
@@ -30,7 +30,7 @@ pub(super) struct Making {
 
 impl Making {
     /// Without paths, and with the frames of a trace.
-    pub(super) fn new(trace: &Trace, checks: &mut Checks) -> Making {
+    pub(super) fn new(trace: &Trace, checks: &Checks) -> Making {
         let frames = trace.frames.iter();
         let frames: Vec<FrameAddress> = frames.map(|&frame| checks.corrected(frame)).collect();
         Making {
@@ -60,15 +60,13 @@ impl Making {
             caller_by: CallerBy::Rules,
         });
         let caller = None;
-        let mark = self.push(AddressPath { caller, frame }, false);
+        let mark = self.push(AddressPath { caller, frame }, PathState::default());
         self.marks.insert(flaw, mark);
         Some(mark)
     }
 
-    pub(super) fn push(&mut self, path: AddressPath, inferred: bool) -> AddressPathId {
-        self.checked.inferred.push(inferred);
-        self.checked.across_gap.push(false);
-        self.checked.through_pointer.push(false);
+    pub(super) fn push(&mut self, path: AddressPath, state: PathState) -> AddressPathId {
+        self.checked.states.push(state);
         self.checked.paths.push(path)
     }
 
@@ -77,7 +75,7 @@ impl Making {
     pub(super) fn candidates(
         &mut self,
         missing: &Rc<[Missing]>,
-        checks: &mut Checks,
+        checks: &Checks,
     ) -> Option<Rc<[FrameId]>> {
         if let Some(known) = self.candidates.get(missing) {
             return known.clone();
@@ -94,51 +92,47 @@ impl Making {
     }
 
     /// The frame of a missing function that was left by what is before this stated address.
-    fn left_at(&mut self, image: ImageId, end: u64, checks: &mut Checks) -> Option<FrameId> {
+    fn left_at(&mut self, image: ImageId, end: u64, checks: &Checks) -> Option<FrameId> {
         let last = checks.offset(image, end.checked_sub(1)?)?;
         let address = CodeAddress::Return(last.0.checked_add(1)?);
         Some(self.frame(missing_frame(image, address)))
     }
 
     /// Adds missing functions, outermost first, to the path of a caller, which `calls_pointer` or not.
+    /// Returns whether the innermost may have been left through a pointer; `None` if the code of some
+    /// is not in their files: these are left out.
     pub(super) fn put_in_all(
         &mut self,
         caller: &mut Option<AddressPathId>,
-        calls_pointer: bool,
-        missing: Vec<Missing>,
-        checks: &mut Checks,
-    ) -> PutIn {
-        let mut put = PutIn {
-            are_all: true,
-            leads_through_pointer: calls_pointer,
-        };
+        mut calls_pointer: bool,
+        missing: &[Missing],
+        checks: &Checks,
+    ) -> Option<bool> {
+        let mut are_all = true;
         for missing in missing {
-            let leads_through_pointer = checks.may_leave_through_pointer(&missing);
-            let path = self.put_in(*caller, missing, checks);
-            if let Some(path) = path {
-                self.checked.through_pointer[path] = put.leads_through_pointer;
+            if let Some(path) = self.put_in(*caller, missing, checks) {
+                self.checked.states[path].through_pointer = calls_pointer;
+                *caller = Some(path);
+            } else {
+                are_all = false;
             }
-            put.leads_through_pointer = leads_through_pointer;
-            put.are_all &= path.is_some();
-            *caller = path.or(*caller);
+            calls_pointer = checks.may_leave_through_pointer(missing);
         }
-        put
+        are_all.then_some(calls_pointer)
     }
 
     /// The path of a missing function under `caller`; `None` where its code is nowhere in the file.
     fn put_in(
         &mut self,
         caller: Option<AddressPathId>,
-        missing: Missing,
-        checks: &mut Checks,
+        missing: &Missing,
+        checks: &Checks,
     ) -> Option<AddressPathId> {
         let image = missing.function.image;
         let is_few = missing.left_at.len() < PLACES;
         let left_at = missing.left_at.iter().filter(|_| is_few);
-        let places: Option<Rc<[FrameId]>> = left_at
-            .map(|&end| self.left_at(image, end, checks))
-            .collect();
-        let places = places?;
+        let places = left_at.map(|&end| self.left_at(image, end, checks));
+        let places = places.collect::<Option<Rc<[FrameId]>>>()?;
         let frame = match *places {
             [only] => only,
             _ => {
@@ -156,9 +150,9 @@ impl Making {
         if let Some(&known) = self.put_in.get(&key) {
             return known;
         }
-        let id = self.push(path, true);
+        let id = self.push(path, PathState::INFERRED);
         if key.1.len() > 1 {
-            self.checked.left_at.insert(id, key.1.clone());
+            self.checked.places.insert(id, key.1.clone());
         }
         self.put_in.insert(key, id);
         id
@@ -199,19 +193,11 @@ impl Making {
 
     /// The innermost frame of a path under another caller.
     fn moved(&mut self, caller: AddressPathId, path: AddressPathId) -> AddressPathId {
-        let AddressPath { frame, .. } = self.checked.paths[path];
-        let caller_of = AddressPath {
-            caller: Some(caller),
-            frame,
-        };
-        let id = self.push(caller_of, self.checked.inferred[path]);
-        self.checked.across_gap[id] = self.checked.across_gap[path];
-        self.checked.through_pointer[id] = self.checked.through_pointer[path];
-        if let Some(candidates) = self.checked.candidates.get(&path).cloned() {
-            self.checked.candidates.insert(id, candidates);
-        }
-        if let Some(places) = self.checked.left_at.get(&path).cloned() {
-            self.checked.left_at.insert(id, places);
+        let frame = self.checked.paths[path].frame;
+        let caller = Some(caller);
+        let id = self.push(AddressPath { caller, frame }, self.checked.states[path]);
+        if let Some(places) = self.checked.places.get(&path).cloned() {
+            self.checked.places.insert(id, places);
         }
         id
     }
@@ -221,14 +207,6 @@ impl Making {
         let id = self.new_frames.entry(frame);
         *id.or_insert_with(|| frames.push(frame))
     }
-}
-
-/// How missing functions were put in.
-pub(super) struct PutIn {
-    /// Whether the code of all is in their files; others are left out.
-    pub(super) are_all: bool,
-    /// Whether the innermost may have been left through a pointer.
-    pub(super) leads_through_pointer: bool,
 }
 
 /// A frame that was put in. A frame pointer led past it.

@@ -33,6 +33,7 @@ mod function_exits;
 mod go_runtime;
 mod making;
 mod mapped;
+mod memo;
 mod paths;
 mod unknown_callers;
 mod unused;
@@ -50,6 +51,7 @@ pub(super) use checked::{Checked, Correction};
 pub(super) use follow::Followed;
 
 use self::check::Checks;
+use self::code::Code;
 
 /// Holds the stacks of a trace against the code, and puts in what is missing, if that is asked for.
 /// Then follows the calls of the functions on them, if `follows`.
@@ -62,13 +64,13 @@ pub(super) fn check(
 ) -> (Checked, Option<Followed>) {
     let tables: Vec<_> = name_sources.iter().map(|_| OnceCell::new()).collect();
     let tables = tables.into();
-    let mut checks = Checks::new(trace, name_sources, names, &tables, library);
+    let code = Code::new(trace, name_sources, names, &tables, library);
     let checked = if library.options.repairs {
-        paths::checked(trace, &mut checks)
+        paths::checked(trace, &Checks::new(trace, name_sources, &code))
     } else {
         Checked::as_recorded(trace)
     };
-    let followed = follows.then(|| follow::follow(&checked, checks.code()));
-    checks.code().keep_exits();
+    let followed = follows.then(|| follow::follow(&checked, &code));
+    code.keep_exits();
     (checked, followed)
 }

@@ -15,8 +15,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::callers::Callers;
-use super::code::CodeReader;
-use super::frames::Frames;
+use super::code::Code;
 use super::function_exits::FunctionStart;
 use crate::trace::ImageId;
 
@@ -48,29 +47,71 @@ impl Entries {
 /// More functions are not looked at.
 const FUNCTIONS: usize = 256;
 
+/// A function by its start, and whether the frame pointer is that of a caller when it goes on: then it
+/// is behind the owner.
+type Node = (u64, bool);
+
+/// What comes before the function that is next on the stack.
+struct Before<'c, 'h> {
+    code: &'c Code<'h>,
+    image: ImageId,
+    callers: Rc<Callers>,
+}
+
+impl<'c, 'h> Before<'c, 'h> {
+    /// `None` where it is not known. Calls by way of a linkage table are known by the function that is
+    /// called, not by the stub in which a sample can be taken.
+    fn of(next: FunctionStart, code: &'c Code<'h>) -> Option<Before<'c, 'h>> {
+        let image = next.image;
+        let callers = code.callers(image)?;
+        callers.functions.binary_search(&next.start).ok()?;
+        Some(Before {
+            code,
+            image,
+            callers,
+        })
+    }
+
+    /// What calls a function or jumps to it without a frame that the chain would have shown:
+    ///
+    /// ```text
+    ///   caller ─jump─▶ (f, b)                    (caller, b)       it made way
+    ///   caller ─call, no frame─▶ (f, behind)     (caller, behind)  it has the frame of its caller, too
+    ///   caller ─call, a frame──▶ (f, behind)     (caller, not)     it is the owner
+    ///   caller ─call─▶ (f, not)                  none              the frame at hand would be its own
+    /// ```
+    fn nodes(&self, (start, is_behind): Node) -> impl Iterator<Item = Node> {
+        let calls = self.callers.of_function(start);
+        calls.flat_map(move |(caller, call)| {
+            let ways = match call {
+                None => [Some(is_behind), None],
+                // The rules are not asked for every call of a file.
+                Some(_) if !is_behind => [None, None],
+                Some(call) => match self.code.frames.has_frame(self.image, call) {
+                    Some(has_frame) => [Some(!has_frame), None],
+                    None => [Some(true), Some(false)],
+                },
+            };
+            ways.into_iter().flatten().map(move |way| (caller, way))
+        })
+    }
+}
+
 /// The function that every way into `next` from somewhere unknown enters first or goes through next,
 /// the outermost one; `None` if `next` itself may be entered, or several others lead to it.
 /// `is_owner_missing` as for [`entries`].
 pub(super) fn only_entry(
     next: FunctionStart,
     is_owner_missing: bool,
-    code: &mut CodeReader,
-    frames: &mut Frames,
+    code: &Code,
 ) -> Option<FunctionStart> {
-    let image = next.image;
-    let callers = code.callers(image)?;
-    callers.functions.binary_search(&next.start).ok()?;
+    let before = Before::of(next, code)?;
     let mut at = (next.start, is_owner_missing);
     let mut seen = vec![at];
-    while !callers.may_be_entered(at.0) {
-        let mut before = Vec::new();
-        for (caller, call) in callers.of_function(at.0) {
-            let ways = ways_before(at.1, call, image, frames);
-            before.extend(ways.into_iter().flatten().map(|way| (caller, way)));
-        }
-        before.retain(|before| *before != at);
-        before.dedup();
-        let &[only] = before.as_slice() else {
+    while !before.callers.may_be_entered(at.0) {
+        let mut nodes: Vec<Node> = before.nodes(at).filter(|node| *node != at).collect();
+        nodes.dedup();
+        let &[only] = nodes.as_slice() else {
             return None;
         };
         // What goes round is entered in a way that is not seen.
@@ -82,7 +123,7 @@ pub(super) fn only_entry(
     }
     // Entered behind the owner: any function that calls through a pointer can be that.
     let (start, is_behind) = at;
-    let is_other = seen.len() > 1 && !is_behind;
+    let (image, is_other) = (next.image, seen.len() > 1 && !is_behind);
     is_other.then_some(FunctionStart { image, start })
 }
 
@@ -91,82 +132,43 @@ pub(super) fn only_entry(
 pub(super) fn leading_to(
     next: FunctionStart,
     is_owner_missing: bool,
-    code: &mut CodeReader,
-    frames: &mut Frames,
+    code: &Code,
 ) -> Option<Vec<FunctionStart>> {
-    let image = next.image;
-    let callers = code.callers(image)?;
-    callers.functions.binary_search(&next.start).ok()?;
+    let before = Before::of(next, code)?;
     let mut seen = vec![(next.start, is_owner_missing)];
     let mut at = 0;
-    while let Some(&(start, is_behind)) = seen.get(at) {
+    while let Some(&node) = seen.get(at) {
         // Any function that calls through a pointer may be the owner.
-        if is_behind && callers.may_be_entered(start) || seen.len() > FUNCTIONS {
+        if node.1 && before.callers.may_be_entered(node.0) || seen.len() > FUNCTIONS {
             return None;
         }
         at += 1;
-        for (caller, call) in callers.of_function(start) {
-            let ways = ways_before(is_behind, call, image, frames);
-            for way in ways.into_iter().flatten() {
-                if !seen.contains(&(caller, way)) {
-                    seen.push((caller, way));
-                }
+        for node in before.nodes(node) {
+            if !seen.contains(&node) {
+                seen.push(node);
             }
         }
     }
-    let starts = seen.iter().skip(1).map(|&(start, _)| start);
+    let (image, starts) = (next.image, seen.iter().skip(1).map(|&(start, _)| start));
     let mut functions: Vec<_> = starts.map(|start| FunctionStart { image, start }).collect();
     functions.sort_unstable();
     functions.dedup();
     Some(functions)
 }
 
-/// Whether the frame pointer is that of a caller in what made this call, `None` for a jump, of a
-/// function of which that is known: both may be. Nothing if the call would have left a frame.
-fn ways_before(
-    is_behind: bool,
-    call: Option<u64>,
-    image: ImageId,
-    frames: &mut Frames,
-) -> [Option<bool>; 2] {
-    match call {
-        None => [Some(is_behind), None],
-        // Only behind the owner it matters whether there is a frame: the rules are not asked
-        // for every call of a file.
-        Some(_) if !is_behind => [None, None],
-        Some(call) => match frames.has_frame(image, call) {
-            Some(true) => [Some(false), None],
-            Some(false) => [Some(true), None],
-            None => [Some(true), Some(false)],
-        },
-    }
-}
-
 /// What leads to a function from somewhere unknown. `is_owner_missing`: whether the frame that the
 /// frame pointer points to there is that of a caller.
-pub(super) fn entries(
-    next: FunctionStart,
-    is_owner_missing: bool,
-    code: &mut CodeReader,
-    frames: &mut Frames,
-) -> Entries {
-    let image = next.image;
-    let Some(callers): Option<Rc<Callers>> = code.callers(image) else {
+pub(super) fn entries(next: FunctionStart, is_owner_missing: bool, code: &Code) -> Entries {
+    let Some(before) = Before::of(next, code) else {
         return Entries::ALL;
     };
-    // Calls by way of a linkage table are known by the function that is called, not by the stub in
-    // which a sample can be taken.
-    if callers.functions.binary_search(&next.start).is_err() {
-        return Entries::ALL;
-    }
     let mut entries = Entries::default();
-    // Functions, each with whether its frame pointer is that of a caller.
     let mut seen = vec![(next.start, is_owner_missing)];
-    let mut known: FxHashSet<(u64, bool)> = seen.iter().copied().collect();
+    let mut known: FxHashSet<Node> = seen.iter().copied().collect();
     let mut at = 0;
-    while let Some(&(start, is_behind)) = seen.get(at) {
-        if callers.may_be_entered(start) {
-            match (at, is_behind) {
+    while let Some(&node) = seen.get(at) {
+        if before.callers.may_be_entered(node.0) {
+            match (at, node.1) {
                 (0, _) => entries.itself = true,
                 (_, true) => entries.behind_owner = true,
                 (_, false) => entries.owner = true,
@@ -176,14 +178,7 @@ pub(super) fn entries(
             return entries;
         }
         at += 1;
-        for (caller, call) in callers.of_function(start) {
-            let ways = ways_before(is_behind, call, image, frames);
-            for way in ways.into_iter().flatten() {
-                if known.insert((caller, way)) {
-                    seen.push((caller, way));
-                }
-            }
-        }
+        seen.extend(before.nodes(node).filter(|node| known.insert(*node)));
         if seen.len() > FUNCTIONS {
             return Entries::ALL;
         }

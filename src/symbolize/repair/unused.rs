@@ -22,8 +22,7 @@ impl Checked {
         let mut frames = IdVec::filled(false, self.frames.len());
         for (id, path) in self.paths.enumerate().filter(|(id, _)| is_used[*id]) {
             frames[path.frame] = true;
-            let candidates = self.candidates(id).unwrap_or_default();
-            for &place in self.places_of(id).iter().chain(candidates) {
+            for &place in self.places_of(id).unwrap_or_default() {
                 frames[place] = true;
             }
         }
@@ -52,8 +51,7 @@ impl Checked {
         frames: &IdVec<FrameId, Option<FrameId>>,
     ) {
         let mut kept = AddressPaths::new();
-        let mut inferred = IdVec::new();
-        let (mut across_gap, mut through_pointer) = (IdVec::new(), IdVec::new());
+        let mut states = IdVec::new();
         let mut ids: IdVec<AddressPathId, Option<AddressPathId>> =
             IdVec::filled(None, is_used.len());
         for (id, path) in self.paths.enumerate() {
@@ -62,24 +60,18 @@ impl Checked {
             };
             let caller = path.caller.and_then(|caller| ids[caller]);
             ids[id] = Some(kept.push(AddressPath { caller, frame }));
-            inferred.push(self.inferred[id]);
-            across_gap.push(self.across_gap[id]);
-            through_pointer.push(self.through_pointer[id]);
+            states.push(self.states[id]);
         }
-        for kept in [&mut self.left_at, &mut self.candidates] {
-            let places = std::mem::take(kept).into_iter();
-            *kept = places
-                .filter_map(|(path, places)| {
-                    let places = places.iter().filter_map(|&place| frames[place]);
-                    Some((ids[path]?, places.collect()))
-                })
-                .collect();
-        }
+        let places = std::mem::take(&mut self.places).into_iter();
+        let places = places.filter_map(|(path, places)| {
+            let places = places.iter().filter_map(|&place| frames[place]);
+            Some((ids[path]?, places.collect()))
+        });
+        self.places = places.collect();
         // What leads to no sample is not asked for.
         let first = AddressPathId::new(0);
         let now = self.now.iter().map(|&id| ids[id].unwrap_or(first));
         self.now = now.collect::<Vec<_>>().into();
-        (self.paths, self.inferred) = (kept, inferred);
-        (self.across_gap, self.through_pointer) = (across_gap, through_pointer);
+        (self.paths, self.states) = (kept, states);
     }
 }

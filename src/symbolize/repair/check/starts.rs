@@ -1,16 +1,18 @@
 //! Where stacks begin: in functions that nothing calls, or for which a stack was set up.
 
-use crate::base::CodeAddress;
+use rustc_hash::FxHashSet;
+
+use crate::base::{CodeAddress, Svma};
 use crate::scan;
 use crate::trace::{CallerBy, FrameAddress, FrameId};
 
 use super::{Checks, FunctionStart};
 
-impl Checks<'_> {
+impl Checks<'_, '_> {
     /// The frame as it is to be looked up. A signal handler returns to the first byte of a function
     /// that nobody called, and so does the first function of a stack that makecontext sets up: the
     /// address of the frame is that, and not one before it.
-    pub(in crate::symbolize::repair) fn corrected(&mut self, frame: FrameAddress) -> FrameAddress {
+    pub(in super::super) fn corrected(&self, frame: FrameAddress) -> FrameAddress {
         let CodeAddress::Return(address) = frame.address else {
             return frame;
         };
@@ -26,56 +28,46 @@ impl Checks<'_> {
 
     /// Whether a frame is of a function that begins at the return address: it is returned to without
     /// having called anything.
-    fn is_entered_by_return(&mut self, frame: FrameAddress) -> bool {
-        let (image, CodeAddress::Return(address)) = (frame.image, frame.address) else {
+    fn is_entered_by_return(&self, frame: FrameAddress) -> bool {
+        let (image, has_called) = (frame.image, matches!(frame.address, CodeAddress::Return(_)));
+        let at = self.here(frame).filter(|_| has_called);
+        let Some(at) = at.filter(|&at| self.code.starts_at(image, at)) else {
             return false;
         };
-        let Some(at) = self.name_sources[image].svma(address) else {
-            return false;
-        };
-        if !self.code.starts_at(image, at.0) {
-            return false;
-        }
         let binary = self.code.binary(image);
-        let may_return = binary.and_then(|binary| scan::may_return_to(binary, at));
-        self.returns_from_signal(image, at.0)
-            || may_return == Some(false) && self.is_same_file(image)
+        let may_return = binary.and_then(|binary| scan::may_return_to(binary, Svma(at)));
+        self.returns_from_signal(image, at) || may_return == Some(false) && self.is_same_file(image)
     }
 
     /// Whether a frame is of a function whose address was put on a new stack for the first function
     /// there to return to, as makecontext does. Nothing is outside of it.
-    pub(in crate::symbolize::repair) fn is_set_up(&mut self, frame: FrameId) -> bool {
+    pub(in super::super) fn is_set_up(&self, frame: FrameId) -> bool {
         self.is_entered_by_return(self.trace.frames[frame]) && !self.is_interrupted(frame)
     }
 
     /// Whether nothing calls the function of an outermost frame.
-    pub(in crate::symbolize::repair) fn is_a_start(&mut self, frame: FrameId) -> bool {
+    pub(in super::super) fn is_a_start(&self, frame: FrameId) -> bool {
         if !self.is_user_code(frame) {
             return false;
         }
         if self.is_set_up(frame) || self.ends_a_task(frame) {
             return true;
         }
-        let Some((place, at)) = self.place(frame) else {
-            return false;
-        };
-        self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
+        let place = self.place(frame);
+        self.is_outermost(frame) || place.is_some_and(|(place, _)| self.code.starts_tasks(place))
     }
 
     /// Whether what a frame has called through a pointer was `main` or the first function of a thread: the
     /// C library ends the program or the thread with what that returns.
-    fn ends_a_task(&mut self, frame: FrameId) -> bool {
-        let FrameAddress { image, address, .. } = self.trace.frames[frame];
-        let before = self.name_sources[image].svma(address.lookup());
-        matches!(address, CodeAddress::Return(_))
-            && before.is_some_and(|before| self.code.ends_a_task(image, before.0.wrapping_add(1)))
+    fn ends_a_task(&self, frame: FrameId) -> bool {
+        let frame = self.trace.frames[frame];
+        let before = self.before(frame);
+        matches!(frame.address, CodeAddress::Return(_))
+            && before.is_some_and(|at| self.code.ends_a_task(frame.image, at.wrapping_add(1)))
     }
 
     /// The function of a frame, if a program or a thread starts with it, as far as frame pointers can show.
-    pub(in crate::symbolize::repair) fn starts_task(
-        &mut self,
-        frame: FrameId,
-    ) -> Option<FunctionStart> {
+    pub(in super::super) fn starts_task(&self, frame: FrameId) -> Option<FunctionStart> {
         if !self.is_user_code(frame) {
             return None;
         }
@@ -85,7 +77,7 @@ impl Checks<'_> {
 
     /// Whether the caller of the function of an outermost frame is missing: a chain of frame pointers
     /// has ended there, and nothing proves that a program or a thread starts with that function.
-    pub(in crate::symbolize::repair) fn lacks_callers(&mut self, frame: FrameId) -> bool {
+    pub(in super::super) fn lacks_callers(&self, frame: FrameId) -> bool {
         let caller_by = self.trace.frames[frame].caller_by;
         // No program and no thread starts in code that a process has made.
         if caller_by != CallerBy::Rules && self.is_generated(frame) {
@@ -104,10 +96,10 @@ impl Checks<'_> {
         let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
         let Some((place, _)) = self.place(frame) else {
             let caller = self.caller_of_main(frame);
-            return caller.is_none_or(|caller| !self.callers_of_main.contains(&caller));
+            return caller.is_none_or(|caller| !self.callers_of_main().contains(&caller));
         };
         // Only start-up code calls main; other recorders may leave it out.
-        if self.code.is_main(place) || self.callers_of_main.contains(&place) {
+        if self.code.is_main(place) || self.callers_of_main().contains(&place) {
             return false;
         }
         match self.own_frame(frame) {
@@ -118,40 +110,39 @@ impl Checks<'_> {
         }
     }
 
-    /// Notes where stacks begin with a function that calls `main`.
-    pub(in crate::symbolize::repair) fn note_callers_of_main(&mut self) {
-        for (_, path) in self.trace.paths.enumerate() {
-            let outer = path.caller.map(|outer| self.trace.paths[outer]);
-            let Some(outer) = outer.filter(|outer| outer.caller.is_none()) else {
-                continue;
-            };
-            let inner = self.place(path.frame).map(|(place, _)| place);
-            let main = inner.filter(|place| self.code.main_around(place.image) == Some(*place));
-            let caller = main.and_then(|_| self.caller_of_main(outer.frame));
-            self.callers_of_main.extend(caller);
-        }
+    /// The functions that call `main` on stacks that begin with them.
+    fn callers_of_main(&self) -> &FxHashSet<FunctionStart> {
+        self.callers_of_main.get_or_init(|| {
+            let paths = self.trace.paths.enumerate();
+            let callers = paths.filter_map(|(_, path)| {
+                let outer = self.trace.paths[path.caller?];
+                let is_outermost = outer.caller.is_none();
+                let (inner, _) = self.place(path.frame).filter(|_| is_outermost)?;
+                let is_main = self.code.main_around(inner.image) == Some(inner);
+                self.caller_of_main(outer.frame).filter(|_| is_main)
+            });
+            callers.collect()
+        })
     }
 
     /// The function of a frame that may have called `main`; the place itself, if it is in none that is known.
-    fn caller_of_main(&mut self, frame: FrameId) -> Option<FunctionStart> {
+    fn caller_of_main(&self, frame: FrameId) -> Option<FunctionStart> {
         if let Some((place, _)) = self.place(frame) {
             return Some(place);
         }
-        let FrameAddress { image, address, .. } = self.trace.frames[frame];
-        let start = self.name_sources[image].svma(address.lookup())?.0;
+        let frame = self.trace.frames[frame];
+        let (image, start) = (frame.image, self.before(frame)?);
         Some(FunctionStart { image, start })
     }
 
     /// Whether something has the address of the function of a frame, so that a stack may have been set
     /// up for it. Arrays of functions, such as those that run at a program's end, look like stacks that
     /// were set up, to a frame pointer that holds something else.
-    pub(super) fn may_begin_a_stack(&mut self, frame: FrameId) -> bool {
+    pub(super) fn may_begin_a_stack(&self, frame: FrameId) -> bool {
         let Some((place, _)) = self.place(frame) else {
             return true;
         };
-        let entries = self
-            .explanations
-            .entries(place, &mut self.code, &mut self.frames);
+        let entries = self.explanations.entries(place, false);
         entries.itself || entries.owner
     }
 }

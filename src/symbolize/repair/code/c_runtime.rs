@@ -1,7 +1,7 @@
 //! The functions of the C library and the dynamic linker that are entered or left in other ways
 //! than by calls and returns.
 
-use super::CodeReader;
+use super::Code;
 use crate::base::Svma;
 use crate::binary::Machine;
 use crate::scan;
@@ -11,9 +11,9 @@ use crate::trace::ImageId;
 /// What in the C library calls `main`, and nothing else but what ends a program.
 const STARTER: &str = "__libc_start_call_main";
 
-impl CodeReader<'_> {
+impl Code<'_> {
     /// Whether this is the place in the C library that calls a program's `main`, by a pointer.
-    pub(in crate::symbolize::repair) fn starts_programs(&self, image: ImageId, at: u64) -> bool {
+    pub(in super::super) fn starts_programs(&self, image: ImageId, at: u64) -> bool {
         let name = self.name(FunctionStart { image, start: at });
         name.is_some_and(|name| name == STARTER)
     }
@@ -26,14 +26,14 @@ impl CodeReader<'_> {
 
     /// Whether this is the function of the dynamic linker that finds what is called for the first
     /// time.
-    pub(in crate::symbolize::repair) fn links_lazily(&self, place: FunctionStart) -> bool {
+    pub(in super::super) fn links_lazily(&self, place: FunctionStart) -> bool {
         let name = self.name(place);
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
     }
 
     /// Whether a function is `main`, which only start-up code calls. A file that is not named as a library need not
     /// tell in another way that it is a program.
-    pub(in crate::symbolize::repair) fn is_main(&self, place: FunctionStart) -> bool {
+    pub(in super::super) fn is_main(&self, place: FunctionStart) -> bool {
         // The name is at hand, what tells a library is read from its file.
         let is_named = self.name(place).is_some_and(|name| name == "main");
         let binary = self.binary(place.image).filter(|_| is_named);
@@ -42,7 +42,7 @@ impl CodeReader<'_> {
 
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
-    pub(in crate::symbolize::repair) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
+    pub(in super::super) fn starts_tasks(&self, place: FunctionStart) -> bool {
         const TASKS: [&str; 7] = [
             STARTER,
             "__libc_start_main",
@@ -52,20 +52,16 @@ impl CodeReader<'_> {
             "__clone",
             "__clone3",
         ];
-        if let Some(&known) = self.starts.get(&place) {
-            return known;
-        }
-        let name = self.name(place);
-        let starts =
-            name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place);
-        self.starts.insert(place, starts);
-        starts
+        self.starts.get(&place, || {
+            let name = self.name(place);
+            name.is_some_and(|name| TASKS.contains(&&*name)) || self.starts_in_go(place)
+        })
     }
 
     /// Whether a call through a pointer returns to this stated address, and what it returns is the status
     /// with which the program or the thread ends, as of start-up code of a C library: `exit(main(…))`.
     /// Known on x86-64 only. musl has neither unwind information nor, as a rule, names for this code.
-    pub(in crate::symbolize::repair) fn ends_a_task(&mut self, image: ImageId, at: u64) -> bool {
+    pub(in super::super) fn ends_a_task(&self, image: ImageId, at: u64) -> bool {
         const CALL: u64 = 5;
         const ENDS: [&str; 4] = ["exit", "_exit", "pthread_exit", "__pthread_exit"];
         let binary = self.binary(image);
@@ -99,28 +95,21 @@ impl CodeReader<'_> {
 
     /// Whether a thread may start with this function, by its code, where the C library has no names: it is
     /// called through pointers only, and never returns.
-    pub(in crate::symbolize::repair) fn may_start_tasks(&mut self, place: FunctionStart) -> bool {
-        if let Some(&known) = self.task_starts.get(&place) {
-            return known;
-        }
-        // Reading the code takes longest.
-        let may_start =
-            !self.may_be_called(place) && !self.is_exported(place) && self.never_returns(place);
-        self.task_starts.insert(place, may_start);
-        may_start
+    pub(in super::super) fn may_start_tasks(&self, place: FunctionStart) -> bool {
+        self.task_starts.get(&place, || {
+            // Reading the code takes longest.
+            !self.may_be_called(place) && !self.is_exported(place) && self.never_returns(place)
+        })
     }
 
-    fn may_be_called(&mut self, place: FunctionStart) -> bool {
+    fn may_be_called(&self, place: FunctionStart) -> bool {
         let callers = self.callers(place.image);
         callers.is_none_or(|callers| callers.of_function(place.start).next().is_some())
     }
 
     fn is_exported(&self, place: FunctionStart) -> bool {
-        let file = self.files.iter().position(|&image| image == place.image);
-        file.is_some_and(|file| {
-            let exports = self.definitions.exports(file);
-            exports.addresses().any(|at| at.0 == place.start)
-        })
+        let exports = self.exports(place.image);
+        exports.is_some_and(|exports| exports.addresses().any(|at| at.0 == place.start))
     }
 
     fn never_returns(&self, place: FunctionStart) -> bool {
@@ -129,11 +118,7 @@ impl CodeReader<'_> {
     }
 
     /// Whether the code at this stated address does nothing but return from a signal.
-    pub(in crate::symbolize::repair) fn returns_from_signal(
-        &self,
-        image: ImageId,
-        at: u64,
-    ) -> bool {
+    pub(in super::super) fn returns_from_signal(&self, image: ImageId, at: u64) -> bool {
         let binary = self.binary(image);
         binary.is_some_and(|binary| binary.returns_from_signal(Svma(at)))
     }

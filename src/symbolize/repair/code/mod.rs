@@ -12,14 +12,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec, Svma};
-use crate::binary::{Binary, FunctionSymbol, SymbolSource};
+use crate::binary::{Binary, Exports, FunctionSymbol, SymbolSource};
 use crate::scan::{self, Callees, Destination, Exits, FileTables, LeavingKind, Single};
 use crate::trace::{ImageId, Trace};
 
 use self::kept_exits::KeptExits;
 use super::callers::Callers;
+use super::frames::Frames;
 use super::function_exits::{Function, FunctionStart, Site, To, WayOut};
 use super::mapped::{self, Mapped};
+use super::memo::Memo;
 use crate::symbolize::definitions::Definitions;
 use crate::symbolize::library::Library;
 use crate::symbolize::name_source::NameSource;
@@ -40,71 +42,82 @@ const PARTS: usize = 8;
 pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<FileTables<'h>>>>>;
 
 /// The code of all files.
-pub(super) struct CodeReader<'h> {
+pub(super) struct Code<'h> {
     name_sources: &'h IdVec<ImageId, NameSource>,
+    /// The frames of its functions.
+    pub(super) frames: Frames<'h>,
     tables: &'h AllTables<'h>,
-    singles: IdVec<ImageId, Option<Option<Box<Single<'h>>>>>,
+    singles: IdVec<ImageId, OnceCell<Option<Box<Single<'h>>>>>,
     /// The files by their places in `definitions`.
     files: Vec<ImageId>,
     definitions: Definitions<'h>,
     mapped: Mapped<'h>,
     /// Names of imported functions, with whether it is certain which function they are.
-    imports: FxHashMap<Rc<str>, bool>,
+    imports: Memo<Rc<str>, bool>,
     names: &'h Names<'h>,
     /// For each image the `main` of the program that its code runs in.
-    mains: FxHashMap<ImageId, Option<FunctionStart>>,
-    choices: FxHashMap<FunctionStart, Rc<[FunctionStart]>>,
+    mains: Memo<ImageId, Option<FunctionStart>>,
+    choices: Memo<FunctionStart, Rc<[FunctionStart]>>,
     /// All calls of files; `None` where that was not looked into.
-    callers: FxHashMap<ImageId, Option<Rc<Callers>>>,
-    functions: FxHashMap<FunctionStart, Option<Rc<Function>>>,
+    callers: Memo<ImageId, Option<Rc<Callers>>>,
+    functions: Memo<FunctionStart, Option<Rc<Function>>>,
     /// How control leaves what starts at a place, alone; `None` where its code cannot be read.
-    exits: FxHashMap<FunctionStart, Option<Rc<Exits>>>,
+    exits: Memo<FunctionStart, Option<Rc<Exits>>>,
     /// What of it was kept.
-    kept_exits: FxHashMap<ImageId, KeptExits>,
+    kept_exits: IdVec<ImageId, OnceCell<KeptExits>>,
     /// The calls of each of these by where they return to, in order of address.
-    returns: FxHashMap<FunctionStart, Rc<[(u64, u32)]>>,
+    returns: Memo<FunctionStart, Rc<[(u64, u32)]>>,
     /// Functions with what each is a part of.
-    wholes: FxHashMap<FunctionStart, FunctionStart>,
+    wholes: Memo<FunctionStart, FunctionStart>,
     /// Whether threads may start with a function, by its code.
-    task_starts: FxHashMap<FunctionStart, bool>,
+    task_starts: Memo<FunctionStart, bool>,
     /// Whether programs and threads start with a function.
-    starts: FxHashMap<FunctionStart, bool>,
+    starts: Memo<FunctionStart, bool>,
 }
 
-impl<'h> CodeReader<'h> {
+impl<'h> Code<'h> {
     pub(super) fn new(
         trace: &'h Trace,
         name_sources: &'h IdVec<ImageId, NameSource>,
         names: &'h Names<'h>,
         tables: &'h AllTables<'h>,
         library: &'h Library,
-    ) -> CodeReader<'h> {
+    ) -> Code<'h> {
         let files = name_sources
             .enumerate()
-            .filter_map(|(image, name_source)| match name_source {
+            .filter_map(|(image, source)| match source {
                 NameSource::Binary(binary, _) => Some((image, binary)),
                 _ => None,
             });
         let (files, binaries): (Vec<ImageId>, Vec<&Arc<Binary>>) = files.unzip();
-        CodeReader {
+        Code {
             name_sources,
             tables,
-            singles: name_sources.iter().map(|_| None).collect::<Vec<_>>().into(),
+            frames: Frames::new(trace, library),
+            singles: name_sources
+                .iter()
+                .map(|_| OnceCell::new())
+                .collect::<Vec<_>>()
+                .into(),
             files,
             definitions: Definitions::new(binaries, None),
             mapped: Mapped::new(trace, name_sources, library),
-            imports: FxHashMap::default(),
+            imports: Memo::default(),
             names,
-            mains: FxHashMap::default(),
-            choices: FxHashMap::default(),
-            callers: FxHashMap::default(),
-            functions: FxHashMap::default(),
-            exits: FxHashMap::default(),
-            kept_exits: FxHashMap::default(),
-            returns: FxHashMap::default(),
-            wholes: FxHashMap::default(),
-            task_starts: FxHashMap::default(),
-            starts: FxHashMap::default(),
+            mains: Memo::default(),
+            choices: Memo::default(),
+            callers: Memo::default(),
+            functions: Memo::default(),
+            exits: Memo::default(),
+            kept_exits: name_sources
+                .iter()
+                .map(|_| OnceCell::new())
+                .collect::<Vec<_>>()
+                .into(),
+            returns: Memo::default(),
+            wholes: Memo::default(),
+            task_starts: Memo::default(),
+            starts: Memo::default(),
         }
     }
 
@@ -117,12 +130,9 @@ impl<'h> CodeReader<'h> {
     }
 
     /// The function at a stated address.
-    pub(super) fn function_at(&mut self, image: ImageId, at: u64) -> Option<FunctionStart> {
+    pub(super) fn function_at(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
         let symbol = self.binary(image)?.function_at(Svma(at))?;
-        Some(self.whole(FunctionStart {
-            image,
-            start: symbol.start.0,
-        }))
+        Some(self.whole(FunctionStart::of(image, symbol.start)))
     }
 
     /// The linkage name of the function that holds a place.
@@ -139,18 +149,14 @@ impl<'h> CodeReader<'h> {
 
     /// Returns the `main` of the program that code of this image runs in, if it is known: the image
     /// is the program, or only one program was mapped.
-    pub(super) fn main_around(&mut self, image: ImageId) -> Option<FunctionStart> {
-        if let Some(main) = self.mains.get(&image) {
-            return *main;
-        }
-        let program = if self.is_program(image) {
-            Some(image)
-        } else {
-            self.mapped.only_program()
-        };
-        let main = program.and_then(|program| self.main_of(program));
-        self.mains.insert(image, main);
-        main
+    pub(super) fn main_around(&self, image: ImageId) -> Option<FunctionStart> {
+        self.mains.get(&image, || {
+            let is_program = self.is_program(image);
+            let program = is_program
+                .then_some(image)
+                .or_else(|| self.mapped.only_program());
+            self.main_of(program?)
+        })
     }
 
     /// Returns the functions `main` of all programs that have one by name, if all files could be read.
@@ -166,40 +172,35 @@ impl<'h> CodeReader<'h> {
             name.is_some_and(|name| name == "main")
         };
         let main = binary.functions().iter().find(is_main)?;
-        let start = main.start.0;
-        Some(FunctionStart { image, start })
+        Some(FunctionStart::of(image, main.start))
     }
 
     /// Whether a function starts at a stated address.
     pub(super) fn starts_at(&self, image: ImageId, at: u64) -> bool {
-        let symbol = self
-            .binary(image)
-            .and_then(|binary| binary.function_at(Svma(at)));
-        symbol.is_some_and(|symbol| symbol.start.0 == at)
+        let place = FunctionStart { image, start: at };
+        self.function_start(image, at) == Some(place)
     }
 
     /// The function, or part of one, at a stated address.
     pub(super) fn function_start(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
-        let start = self.binary(image)?.function_at(Svma(at))?.start.0;
-        Some(FunctionStart { image, start })
+        let symbol = self.binary(image)?.function_at(Svma(at))?;
+        Some(FunctionStart::of(image, symbol.start))
     }
 
     /// Returns the function that this one is a part of; itself, if it is not a part.
-    fn whole(&mut self, part: FunctionStart) -> FunctionStart {
-        if let Some(&known) = self.wholes.get(&part) {
-            return known;
-        }
+    fn whole(&self, part: FunctionStart) -> FunctionStart {
         let FunctionStart { image, start } = part;
-        let name = self.binary(image).and_then(|binary| {
+        let whole = || {
+            let binary = self.binary(image)?;
             let symbol = binary.function_at(Svma(start))?;
             let nameless = symbol.source == SymbolSource::Unwind;
-            binary.function_name(symbol).filter(|_| !nameless)
-        });
-        let whole = name.and_then(|name| Some(self.names.whole(image, &name)?.0));
-        let start = whole.unwrap_or(start);
-        let whole = FunctionStart { image, start };
-        self.wholes.insert(part, whole);
-        whole
+            let name = binary.function_name(symbol).filter(|_| !nameless)?;
+            Some(self.names.whole(image, &name)?.0)
+        };
+        self.wholes.get(&part, || FunctionStart {
+            image,
+            start: whole().unwrap_or(start),
+        })
     }
 
     /// The name that a stub of a linkage table stands for, if there is one at this place.
@@ -210,31 +211,41 @@ impl<'h> CodeReader<'h> {
         Some(name.strip_suffix("@plt").unwrap_or(&name).to_owned())
     }
 
+    /// The place of an image's file in `definitions`.
+    fn file(&self, image: ImageId) -> Option<usize> {
+        self.files.iter().position(|&file| file == image)
+    }
+
+    fn exports(&self, image: ImageId) -> Option<&Exports> {
+        Some(self.definitions.exports(self.file(image)?))
+    }
+
+    /// Whether a function chooses another one when the program starts.
+    fn chooses(&self, place: FunctionStart) -> bool {
+        let binary = self.binary(place.image);
+        binary.is_some_and(|binary| binary.chosen_name(Svma(place.start)).is_some())
+    }
+
     /// Whether others call a function by this name.
     pub(super) fn is_exported_as(&self, place: FunctionStart, name: &str) -> bool {
-        let file = self.files.iter().position(|&image| image == place.image);
-        let start = file.and_then(|file| self.definitions.exports(file).start(name.as_bytes()));
+        let exports = self.exports(place.image);
+        let start = exports.and_then(|exports| exports.start(name.as_bytes()));
         start.is_some_and(|start| start.0 == place.start)
     }
 
     /// The function whose code, or a part of it, holds this stated address; `None` where its code
     /// cannot be read.
-    pub(super) fn function_around(&mut self, image: ImageId, at: u64) -> Option<Rc<Function>> {
+    pub(super) fn function_around(&self, image: ImageId, at: u64) -> Option<Rc<Function>> {
         let start = self.function_start(image, at)?;
         self.function(start)
     }
 
-    /// The same as of [`CodeReader::function_around`] for what starts here.
-    pub(super) fn function(&mut self, place: FunctionStart) -> Option<Rc<Function>> {
-        if let Some(known) = self.functions.get(&place) {
-            return known.clone();
-        }
-        let function = self.read(place).map(Rc::new);
-        self.functions.insert(place, function.clone());
-        function
+    /// The same as of [`Code::function_around`] for what starts here.
+    pub(super) fn function(&self, place: FunctionStart) -> Option<Rc<Function>> {
+        self.functions.get(&place, || self.read(place).map(Rc::new))
     }
 
-    fn read(&mut self, place: FunctionStart) -> Option<Function> {
+    fn read(&self, place: FunctionStart) -> Option<Function> {
         let image = place.image;
         let whole = self.whole(place);
         let mut function = Function {
@@ -290,7 +301,7 @@ impl<'h> CodeReader<'h> {
     }
 
     /// What is called by what starts here: see [`Single::callees_in_sight`].
-    pub(super) fn callees_in_sight(&mut self, place: FunctionStart) -> Option<Callees> {
+    pub(super) fn callees_in_sight(&self, place: FunctionStart) -> Option<Callees> {
         let single = self.single(place.image)?;
         let mut callees = single.callees_in_sight(Svma(place.start))?;
         let name = self.full_name(place);
@@ -299,46 +310,31 @@ impl<'h> CodeReader<'h> {
     }
 
     /// All that is called by what starts here: see [`Single::callees`].
-    pub(super) fn callees(&mut self, place: FunctionStart) -> Option<Callees> {
+    pub(super) fn callees(&self, place: FunctionStart) -> Option<Callees> {
         self.single(place.image)?.callees(Svma(place.start))
     }
 
     /// The functions that a function of this kind chooses from, whose addresses it takes; sorted.
-    pub(super) fn choices(&mut self, chooser: FunctionStart) -> Rc<[FunctionStart]> {
-        if let Some(known) = self.choices.get(&chooser) {
-            return known.clone();
-        }
+    pub(super) fn choices(&self, chooser: FunctionStart) -> Rc<[FunctionStart]> {
         let FunctionStart { image, start } = chooser;
-        let single = self.single(image);
-        let taken = single
-            .and_then(|single| single.addresses_taken(Svma(start)))
-            .unwrap_or_default()
-            .into_iter();
-        let choices: Rc<[FunctionStart]> = taken
-            .map(|start| FunctionStart {
-                image,
-                start: start.0,
-            })
-            .collect();
-        self.choices.insert(chooser, choices.clone());
-        choices
+        self.choices.get(&chooser, || {
+            let single = self.single(image);
+            let taken = single.and_then(|single| single.addresses_taken(Svma(start)));
+            let taken = taken.unwrap_or_default().into_iter();
+            taken.map(|start| FunctionStart::of(image, start)).collect()
+        })
     }
 
     /// Whether it is certain which function is called by this name: all files that were mapped could
     /// be read, and one of them defines it, in one version.
-    pub(super) fn is_certain_import(&mut self, name: &Rc<str>) -> bool {
-        if let Some(&known) = self.imports.get(name) {
-            return known;
-        }
-        let is_certain = self.mapped.define_once(name);
-        self.imports.insert(name.clone(), is_certain);
-        is_certain
+    pub(super) fn is_certain_import(&self, name: &Rc<str>) -> bool {
+        self.imports.get(name, || self.mapped.define_once(name))
     }
 
     /// All calls of a file, from callees to callers; `None` where finding them would take long.
-    pub(super) fn callers(&mut self, image: ImageId) -> Option<Rc<Callers>> {
+    pub(super) fn callers(&self, image: ImageId) -> Option<Rc<Callers>> {
         let binary = self.binary(image)?;
-        let callers = self.callers.entry(image).or_insert_with(|| {
+        self.callers.get(&image, || {
             let code = binary.code().ok()?;
             let size = code.range().end().saturating_sub(*code.range().start());
             if size > LARGE {
@@ -356,8 +352,7 @@ impl<'h> CodeReader<'h> {
                 binary.keep(KEPT_CALLERS, &callers.written());
             }
             Some(Rc::new(callers))
-        });
-        callers.clone()
+        })
     }
 
     /// The stated addresses of a function's first byte and of what is behind its last.
@@ -370,8 +365,8 @@ impl<'h> CodeReader<'h> {
     pub(super) fn function_before(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
         let functions = self.binary(image)?.functions();
         let behind = functions.partition_point(|function| function.start.0 <= at);
-        let start = functions.get(behind.checked_sub(1)?)?.start.0;
-        Some(FunctionStart { image, start })
+        let before = functions.get(behind.checked_sub(1)?)?;
+        Some(FunctionStart::of(image, before.start))
     }
 
     /// The stated addresses of the code around one that is in no function: from the end of the function
@@ -387,12 +382,9 @@ impl<'h> CodeReader<'h> {
     /// Whether a function is one that the dynamic linker may run when another one is called for the
     /// first time: its own, and those that choose functions.
     pub(super) fn may_run_while_linking(&self, place: FunctionStart) -> bool {
-        let chooses = self
-            .binary(place.image)
-            .is_some_and(|binary| binary.chosen_name(Svma(place.start)).is_some());
-        let file = self.files.iter().position(|&image| image == place.image);
-        let exports = file.map(|file| self.definitions.exports(file));
-        chooses || exports.is_some_and(|exports| exports.start(b"__tls_get_addr").is_some())
+        let exports = self.exports(place.image);
+        self.chooses(place)
+            || exports.is_some_and(|exports| exports.start(b"__tls_get_addr").is_some())
     }
 
     /// Whether one function is, by its name, a part of another that a compiler has moved.
@@ -402,17 +394,15 @@ impl<'h> CodeReader<'h> {
             && names.is_some_and(|(part, whole)| base_of_part(&part) == Some(&*whole))
     }
 
-    fn single(&mut self, image: ImageId) -> Option<&Single<'h>> {
+    fn single(&self, image: ImageId) -> Option<&Single<'h>> {
         let binary = self.binary(image)?;
         let tables = &self.tables[image];
-        self.singles[image]
-            .get_or_insert_with(|| {
-                let tables = tables.get_or_init(|| FileTables::read(binary).ok().map(Box::new));
-                tables
-                    .as_deref()
-                    .map(|tables| Box::new(Single::new(tables)))
-            })
-            .as_deref()
+        let single = self.singles[image].get_or_init(|| {
+            let tables = tables.get_or_init(|| FileTables::read(binary).ok().map(Box::new));
+            let tables = tables.as_deref()?;
+            Some(Box::new(Single::new(tables)))
+        });
+        single.as_deref()
     }
 
     /// Where a stated address of code stands in the file.
@@ -425,14 +415,14 @@ impl<'h> CodeReader<'h> {
     /// Keeps how control leaves functions for the next start, if a cache was given for that.
     pub(super) fn keep_exits(&self) {
         let mut of_images: FxHashMap<ImageId, Vec<(u64, Rc<Exits>)>> = FxHashMap::default();
-        for (place, exits) in &self.exits {
+        for (place, exits) in &*self.exits.known() {
             if let Some(exits) = exits {
                 let of_image = of_images.entry(place.image).or_default();
                 of_image.push((place.start, exits.clone()));
             }
         }
         for (image, mut exits) in of_images {
-            let (Some(binary), Some(kept)) = (self.binary(image), self.kept_exits.get(&image))
+            let (Some(binary), Some(kept)) = (self.binary(image), self.kept_exits[image].get())
             else {
                 continue;
             };
