@@ -1,10 +1,19 @@
-//! Builds the profile from the resolved addresses: address paths become call paths.
+//! Builds the profile from the resolved addresses, in three phases:
+//!
+//! ```text
+//!   addresses, names, calls   ─▶ functions   ══▶ Resolution: functions, inlined calls, lines of frames
+//!   what was not found, why   ─▶ caveats
+//!   stacks, times             ─▶ stacks      call paths and places, then samples on them
+//! ```
 
 use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, IdVec};
-use crate::profile::{AddressId, Builder, CallPath, PathId, Slices, Thread, TimedSample};
-use crate::trace::{AddressPathId, FrameId, ImageId, Times, Trace};
+use crate::profile::{
+    AddressId, Builder, CallPath, EventId, LineId, PathId, PlaceId, Slices, Thread, ThreadId,
+    TimedSample,
+};
+use crate::trace::{AddressPathId, FrameId, ImageId, Times, Trace, TraceEventId, TraceThreadId};
 
 use super::address_lookup::AllAnswers;
 use super::caveats::{correct, note_limits, note_problems, note_runtimes, note_unchecked};
@@ -20,44 +29,43 @@ use super::resolution::{Resolution, resolve};
 use super::{Options, SourceLines, StaticCalls};
 use super::{code, counted, folded, kernel_entries, nameless, ranges};
 
-/// Builds all of the profile that the trace is needed for.
-pub(super) fn profile<'h>(
-    (trace, times): (&Trace, Option<Times>),
-    (checked, followed): (&Checked, Option<&Followed>),
-    addresses_of_images: DistinctAddresses,
-    name_sources: &'h IdVec<ImageId, NameSource>,
+/// What a profile is built from.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) checked: &'a Checked,
+    pub(super) name_sources: &'a IdVec<ImageId, NameSource>,
+    pub(super) options: &'a Options,
+}
+
+/// Adds the functions, and all that is known of them but samples: calls that were counted and those
+/// in the code, names, what was left out of debug information.
+pub(super) fn functions<'h>(
+    parts: Parts<'h>,
+    followed: Option<&Followed>,
+    addresses: DistinctAddresses,
     names: &'h Names<'h>,
     answers: AllAnswers<'h>,
-    options: &Options,
-) -> Builder {
-    let mut builder = Builder::default();
+    builder: &mut Builder,
+) -> Resolution {
+    let Parts {
+        trace,
+        checked,
+        name_sources,
+        options,
+    } = parts;
     *builder.caveats() = trace.caveats.clone();
     correct(&checked.corrections, builder.caveats());
-    let mut identities = Identities::new(
-        &trace.images,
-        name_sources,
-        names,
-        answers.lines,
-        &mut builder,
-    );
-    let mut resolution = resolve(
-        checked,
-        &addresses_of_images,
-        &answers.by_chunk,
-        &mut identities,
-        &mut builder,
-    );
-    drop(addresses_of_images);
+    let mut identities =
+        Identities::new(&trace.images, name_sources, names, answers.lines, builder);
+    let by_chunk = &answers.by_chunk;
+    let mut resolution = resolve(checked, &addresses, by_chunk, &mut identities, builder);
+    drop(addresses);
     let cut_below = resolution.limit_inlined(checked);
     if let Some(followed) = followed {
-        ranges::add(
-            followed,
-            resolution.inlined(),
-            &mut identities,
-            &mut builder,
-        );
+        ranges::add(followed, resolution.inlined(), &mut identities, builder);
     }
-    counted::add(trace, name_sources, &mut identities, options, &mut builder);
+    counted::add(trace, name_sources, &mut identities, options, builder);
     if options.calls != StaticCalls::Off {
         let contained = resolution.contained();
         let scanned = code::scan(name_sources, options.workers, |binary, error| {
@@ -72,19 +80,24 @@ pub(super) fn profile<'h>(
             &definitions,
             &mut identities,
             options,
-            &mut builder,
+            builder,
         );
     }
-    name_for_people(&mut builder, options.workers);
-    note_limits(
+    name_for_people(builder, options.workers);
+    note_limits(trace, by_chunk, cut_below, &mut identities, builder);
+    identities.complete(builder);
+    kernel_entries::note(builder);
+    resolution
+}
+
+/// Adds what is to be said of the stacks and of the files with their functions.
+pub(super) fn caveats(parts: Parts, resolution: &Resolution, builder: &mut Builder) {
+    let Parts {
         trace,
-        &answers.by_chunk,
-        cut_below,
-        &mut identities,
-        &mut builder,
-    );
-    identities.complete(&mut builder);
-    kernel_entries::note(&mut builder);
+        checked,
+        name_sources,
+        options,
+    } = parts;
     if options.repairs && trace.has_user_stacks() {
         builder.quality(checked.quality);
         // Short stacks that begin where the program does are whole.
@@ -93,37 +106,50 @@ pub(super) fn profile<'h>(
         }
     }
     let is_named = |frame| resolution.is_named(frame);
-    nameless::note(trace, checked, name_sources, is_named, &mut builder);
-    folded::note(trace, checked, name_sources, &mut builder);
-    note_problems(trace, name_sources, &mut builder);
-    note_unchecked(trace, name_sources, &mut builder);
-    note_runtimes(trace, checked, &mut builder);
-    note_reused(trace, checked, &resolution, &mut builder);
+    nameless::note(trace, checked, name_sources, is_named, builder);
+    folded::note(trace, checked, name_sources, builder);
+    note_problems(trace, name_sources, builder);
+    note_unchecked(trace, name_sources, builder);
+    note_runtimes(trace, checked, builder);
+    note_reused(trace, checked, resolution, builder);
+}
 
-    let events: Vec<_> = trace
-        .events
-        .enumerate()
-        .map(|(id, event)| {
-            let sampling = trace.sampling.get(id).copied().unwrap_or_default();
-            builder.sampled_event(event.clone(), sampling)
-        })
-        .collect();
-    let threads: Vec<_> = trace
-        .threads
-        .iter()
-        .map(|t| {
-            builder.thread(Thread {
-                pid: t.pid,
-                tid: t.tid,
-                comm: t.comm.clone(),
-                job: t.job.clone(),
-            })
-        })
-        .collect();
-    let paths = call_paths(checked, &resolution, &mut builder);
-    let has_call_lines = options.lines == SourceLines::OfCalls;
-    let addresses = stated_addresses(checked, name_sources, options, &mut builder);
+/// The stacks of a profile: for each address path where its samples belong.
+pub(super) struct Stacks<'a> {
+    checked: &'a Checked,
+    resolution: &'a Resolution,
+    events: IdVec<TraceEventId, EventId>,
+    threads: IdVec<TraceThreadId, ThreadId>,
+    paths: Vec<PathId>,
+    /// Where lines of calls are asked for.
+    places: Option<Vec<PlaceId>>,
+}
+
+/// Adds events, threads, call paths and places.
+pub(super) fn stacks<'a>(
+    parts: Parts<'a>,
+    resolution: &'a Resolution,
+    builder: &mut Builder,
+) -> Stacks<'a> {
+    let Parts { trace, checked, .. } = parts;
+    let mut events = IdVec::new();
+    for (id, event) in trace.events.enumerate() {
+        let sampling = trace.sampling.get(id).copied().unwrap_or_default();
+        events.push(builder.sampled_event(event.clone(), sampling));
+    }
+    let mut threads = IdVec::new();
+    for thread in &trace.threads {
+        threads.push(builder.thread(Thread {
+            pid: thread.pid,
+            tid: thread.tid,
+            comm: thread.comm.clone(),
+            job: thread.job.clone(),
+        }));
+    }
+    let paths = call_paths(checked, resolution, builder);
+    let has_call_lines = parts.options.lines == SourceLines::OfCalls;
     let places = has_call_lines.then(|| {
+        let addresses = stated_addresses(parts, builder);
         let lines = |frame| {
             if checked.is_place(frame) {
                 FrameLines {
@@ -134,35 +160,46 @@ pub(super) fn profile<'h>(
                 FrameLines::default()
             }
         };
-        places::of_paths(&checked.paths, &paths, lines, &mut builder)
+        places::of_paths(&checked.paths, &paths, lines, builder)
     });
-    for sample in &trace.samples {
-        let path = checked.now[sample.path];
-        let frame = checked.paths[path].frame;
-        let event = events[sample.event.index()];
-        let thread = threads[sample.thread.index()];
-        let line = resolution.line(frame);
-        let (path, sum) = (path.index(), sample.sum());
-        match &places {
-            Some(places) => builder.sample_at(event, thread, places[path], line, sum),
-            None => builder.sample(event, thread, paths[path], line, sum),
-        };
+    Stacks {
+        checked,
+        resolution,
+        events,
+        threads,
+        paths,
+        places,
     }
-    if let Some(times) = times {
+}
+
+impl Stacks<'_> {
+    /// Adds all samples.
+    pub(super) fn add_samples(&self, trace: &Trace, times: Option<Times>, builder: &mut Builder) {
+        for sample in &trace.samples {
+            let (event, thread) = (self.events[sample.event], self.threads[sample.thread]);
+            let path = self.checked.now[sample.path];
+            let (line, sum) = (self.line(path), sample.sum());
+            match &self.places {
+                Some(places) => builder.sample_at(event, thread, places[path.index()], line, sum),
+                None => builder.sample(event, thread, self.paths[path.index()], line, sum),
+            };
+        }
+        let Some(times) = times else {
+            return;
+        };
         let slices = Slices {
             length: times.slice,
             start: times.start,
             end: times.end,
         };
         let samples = times.into_last_first().map(|sample| {
-            let path = checked.now[sample.path];
-            let frame = checked.paths[path].frame;
+            let path = self.checked.now[sample.path];
             TimedSample {
-                event: events[sample.event.index()],
-                thread: threads[sample.thread.index()],
-                path: paths[path.index()],
-                place: places.as_ref().map(|places| places[path.index()]),
-                line: resolution.line(frame),
+                event: self.events[sample.event],
+                thread: self.threads[sample.thread],
+                path: self.paths[path.index()],
+                place: self.places.as_ref().map(|places| places[path.index()]),
+                line: self.line(path),
                 slice: sample.slice,
                 weight: sample.weight,
                 count: sample.count,
@@ -170,7 +207,10 @@ pub(super) fn profile<'h>(
         });
         builder.times(slices, samples);
     }
-    builder
+
+    fn line(&self, path: AddressPathId) -> Option<LineId> {
+        self.resolution.line(self.checked.paths[path].frame)
+    }
 }
 
 /// Makes the call path of each path of the checked stacks.
@@ -219,16 +259,11 @@ fn call_paths(checked: &Checked, resolution: &Resolution, builder: &mut Builder)
 }
 
 /// The addresses of frames by which their code can be found again; none where they are not needed.
-fn stated_addresses(
-    checked: &Checked,
-    name_sources: &IdVec<ImageId, NameSource>,
-    options: &Options,
-    builder: &mut Builder,
-) -> IdVec<FrameId, Option<AddressId>> {
+fn stated_addresses(parts: Parts, builder: &mut Builder) -> IdVec<FrameId, Option<AddressId>> {
     let mut addresses = IdVec::new();
-    if options.lines == SourceLines::OfCalls && options.addresses {
-        for frame in &checked.frames {
-            let stated = name_sources[frame.image].stated(frame.address.lookup());
+    if parts.options.addresses {
+        for frame in &parts.checked.frames {
+            let stated = parts.name_sources[frame.image].stated(frame.address.lookup());
             addresses.push(stated.map(|stated| builder.address(stated)));
         }
     }

@@ -53,6 +53,7 @@ use std::path::PathBuf;
 pub use library::Library;
 pub use programs::{UnreadableCode, programs};
 
+use assemble::Parts;
 use names::Names;
 
 use crate::binary::Finder;
@@ -148,15 +149,24 @@ fn built(trace: &Trace, times: Option<Times>, library: &Library) -> Builder {
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
     let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);
-    let builder = assemble::profile(
-        (trace, times),
-        (&checked, followed.as_ref()),
+    let parts = Parts {
+        trace,
+        checked: &checked,
+        name_sources: &name_sources,
+        options: &library.options,
+    };
+    let mut builder = Builder::default();
+    let resolution = assemble::functions(
+        parts,
+        followed.as_ref(),
         addresses_of_images,
-        &name_sources,
         &names,
         answers,
-        &library.options,
+        &mut builder,
     );
+    assemble::caveats(parts, &resolution, &mut builder);
+    let stacks = assemble::stacks(parts, &resolution, &mut builder);
+    stacks.add_samples(trace, times, &mut builder);
     name_source::keep_answers(&name_sources, library.options.workers);
     builder
 }
