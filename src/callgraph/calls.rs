@@ -20,13 +20,14 @@ pub struct CallsOfFunction {
 }
 
 impl CallsOfFunction {
-    /// The calls by known other functions; `None` where none was counted and there may have been some.
+    /// The calls by known other functions; `None` where none was counted and there may have been
+    /// some.
     pub fn known(&self) -> Option<u64> {
         let calls = self.by_others();
         (!self.is_least || calls > 0).then_some(calls)
     }
 
-    /// The same of calls by itself.
+    /// The number of calls by itself; `None` where none was counted and there may have been some.
     pub fn known_recursive(&self) -> Option<u64> {
         (!self.is_least || self.recursive > 0).then_some(self.recursive)
     }
@@ -64,7 +65,8 @@ impl Calls {
     /// Adds up the arcs of a graph of counted calls. Linear in arcs. Numbers above 64 bits
     /// saturate.
     ///
-    /// The example of the GNU manual, section 5.2.4 (`main` calls `a`, `a` and `b` call each other):
+    /// The example of the GNU manual, section 5.2.4 (`main` calls `a`, `a` and `b` call each
+    /// other):
     ///
     /// ```
     /// use proftool::base::{Event, Id};
@@ -73,7 +75,8 @@ impl Calls {
     ///
     /// let mut builder = Builder::default();
     /// let module = builder.module(Module { name: "app".into(), path: "app".into() });
-    /// let [main, a, b] = ["main", "a", "b"].map(|name| builder.function(Function::named(name, module)));
+    /// let named = |name| builder.function(Function::named(name, module));
+    /// let [main, a, b] = ["main", "a", "b"].map(named);
     /// for (from, to, calls) in [(main, a, 1), (a, b, 3), (b, a, 2)] {
     ///     builder.count(Some(from), to, calls);
     /// }
@@ -124,7 +127,6 @@ impl Calls {
     }
 }
 
-/// Adds calls to the sums that there are.
 fn add(calls: u64, sums: [Option<&mut u64>; 2]) {
     for sum in sums.into_iter().flatten() {
         *sum = sum.saturating_add(calls);

@@ -1,17 +1,18 @@
 //! The strongly connected components of a call graph, callees before callers.
 //!
-//! The search is Kosaraju's (M. Sharir, "A strong-connectivity algorithm and its applications in data
-//! flow analysis", 1981). It keeps its own stack: a chain of a million calls does not exhaust the
-//! thread's. It runs on the arcs as two plain lists, as a large graph does not fit into a processor's
-//! caches: for a million arcs of 200,000 functions petgraph takes 0.19 s, and this 0.05 s.
+//! The search is Kosaraju's (M. Sharir, "A strong-connectivity algorithm and its applications in
+//! data flow analysis", 1981). It keeps its own stack: a chain of a million calls does not exhaust
+//! the thread's. It runs on the arcs as two plain lists, as a large graph does not fit into a
+//! processor's caches: for a million arcs of 200,000 functions petgraph takes 0.19 s, and this 0.05
+//! s.
 
 use super::{ArcId, CallArc, CallGraph};
 use crate::base::Lists;
 
 /// Which component each function is in.
 pub(super) struct Components {
-    /// For each function the number of its component. Over arcs that count, no component leads to one
-    /// with a larger number.
+    /// For each function the number of its component. Over arcs that count, no component leads to
+    /// one with a larger number.
     pub(super) of: Vec<u32>,
     /// The number of functions of each component.
     pub(super) sizes: Vec<u32>,
@@ -20,7 +21,6 @@ pub(super) struct Components {
 }
 
 impl Components {
-    /// Finds them over the arcs that `counts` lets pass.
     pub(super) fn of(graph: &CallGraph, counts: impl Fn(ArcId, &CallArc) -> bool) -> Components {
         let arcs = graph.arcs().enumerate();
         let arcs = arcs.filter(|&(id, arc)| !arc.is_self() && counts(id, arc));
@@ -36,7 +36,8 @@ impl Components {
         Components::collect(&callees, &finished)
     }
 
-    /// The second search: what is reached from the function that was finished last is its component.
+    /// The second search: what is reached from the function that was finished last is its
+    /// component.
     fn collect(callees: &Lists<u32>, finished: &[u32]) -> Components {
         let mut components = Components {
             of: vec![u32::MAX; finished.len()],

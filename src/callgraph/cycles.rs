@@ -5,7 +5,7 @@
 //! calls itself forms no cycle.
 //!
 //! ```text
-//!   main ─▶ parse ─▶ expr ⇄ term ─▶ lex        groups, callees first: lex, {expr, term}, parse, main
+//!   main ─▶ parse ─▶ expr ⇄ term ─▶ lex      groups, callees first: lex, {expr, term}, parse, main
 //! ```
 //!
 //! Drawn together, each cycle is one node of a graph without cycles: a *group* is a cycle or a
@@ -32,7 +32,6 @@ pub struct Cycles {
     members: IdVec<CycleId, Vec<FunctionId>>,
     of: IdVec<FunctionId, Option<CycleId>>,
     cut: Vec<ArcId>,
-    /// The groups, callees first.
     order: Vec<GroupId>,
 }
 
@@ -72,7 +71,7 @@ impl Cycles {
         Cycles::find_over(graph, |_, arc| counts(arc))
     }
 
-    /// The same, for a choice that looks arcs up by their ids.
+    /// [`Cycles::find`] for a choice that looks arcs up by their ids.
     pub(crate) fn find_over(graph: &CallGraph, counts: impl Fn(ArcId, &CallArc) -> bool) -> Cycles {
         let functions = graph.functions();
         let components = Components::of(graph, counts);

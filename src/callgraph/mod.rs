@@ -11,7 +11,8 @@
 //! The functions are those of a [`Profile`], with its ids. Facts about a single function are in the
 //! profile; results of analyses are in columns of their own. The weight of an arc is that of the
 //! samples with the two functions next to each other on their stacks. A sample counts once for an
-//! arc, however often its stack has it. A weight is never a number of calls: stacks do not show that.
+//! arc, however often its stack has it. A weight is never a number of calls: stacks do not show
+//! that.
 //!
 //! [`Cycles`] are found in the graph, over the arcs that the caller chooses.
 
@@ -45,8 +46,8 @@ pub enum Origin {
     /// The code contains it, and it is the only explanation of the stacks of samples, which show
     /// the functions around it.
     Inferred,
-    /// Samples show the two next to each other, and the caller calls through a pointer there: what it
-    /// called may have jumped on to the callee.
+    /// Samples show the two next to each other, and the caller calls through a pointer there: what
+    /// it called may have jumped on to the callee.
     Pointer,
 }
 
@@ -77,8 +78,8 @@ pub struct CallArc {
     /// The part of this weight whose stacks show the two next to each other only because frames are
     /// missing between them: there the caller called something else.
     pub across_gaps: u64,
-    /// The part of this weight whose stacks show the callee next on the stack where the caller calls
-    /// through a pointer: what it called may have jumped on to the callee.
+    /// The part of this weight whose stacks show the callee next on the stack where the caller
+    /// calls through a pointer: what it called may have jumped on to the callee.
     pub through_pointer: u64,
     /// The number of these samples.
     pub samples: u64,
@@ -151,8 +152,8 @@ impl CallArc {
             && !self.is_counted()
     }
 
-    /// Whether it is a call only if what the caller called through a pointer was the callee, on all stacks
-    /// that show it.
+    /// Whether it is a call only if what the caller called through a pointer was the callee, on all
+    /// stacks that show it.
     pub fn is_through_pointer(&self) -> bool {
         let unproven = self.through_pointer.saturating_add(self.across_gaps);
         self.through_pointer > 0 && unproven == self.weight && !self.is_counted()
@@ -222,7 +223,8 @@ impl CallGraph {
     /// let text = "main;a;b;a;b 3\nmain;a 1\n";
     /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
     /// let graph = CallGraph::of(&profile, &profile.select(EventId::new(0), &Filter::default()));
-    /// let arcs: Vec<_> = graph.arcs().iter().map(|arc| (arc.from.index(), arc.to.index(), arc.weight)).collect();
+    /// let arcs = graph.arcs().iter();
+    /// let arcs: Vec<_> = arcs.map(|arc| (arc.from.index(), arc.to.index(), arc.weight)).collect();
     /// assert_eq!(arcs, [(0, 1, 4), (1, 2, 3), (2, 1, 3)]);
     /// ```
     pub fn of(profile: &Profile, selection: &Selection) -> CallGraph {
@@ -374,7 +376,8 @@ fn range(starts: &[u32], function: FunctionId) -> std::ops::Range<usize> {
     starts[at] as usize..starts[at + 1] as usize
 }
 
-/// Puts rows of one more source to arcs; both are sorted by caller and callee, and the arcs stay so.
+/// Puts rows of one more source to arcs; both are sorted by caller and callee, and the arcs stay
+/// so.
 fn with<T>(
     arcs: Vec<CallArc>,
     rows: impl Iterator<Item = ((FunctionId, FunctionId), T)>,

@@ -9,13 +9,13 @@ use super::{ArcId, CallArc};
 use crate::base::IdVec;
 use crate::profile::{Links, PathId, PathWeights, Profile, Selection, Step};
 
-/// The arcs on the stacks of the selected samples, in order of caller and callee. Linear in paths
-/// and functions.
+/// The arcs on the stacks of the selected samples, in order of caller and callee.
 pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
+    // Linear in paths and functions.
     let weights = PathWeights::of(profile, selection);
     let functions = profile.functions.len();
-    // Caller and callee are in the rows that are sorted: to look them up by path in the order of callees
-    // would be to wait for memory for each.
+    // Caller and callee are in the rows that are sorted: to look them up by path in the order of
+    // callees would be to wait for memory for each.
     let calls = profile.paths.enumerate().filter_map(|(id, path)| {
         let from = profile.paths[path.caller?].function;
         weights.is_taken(id).then_some((from, path.function, id))
@@ -108,7 +108,8 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
     arcs
 }
 
-/// What the stacks that are walked along show of an arc: apart from the arc, which is several times as large.
+/// What the stacks that are walked along show of an arc: apart from the arc, which is several times
+/// as large.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     weight: u64,

@@ -1,7 +1,7 @@
 //! Sorts rows by a small number in linear time (counting sort).
 
-/// The rows in order of `key`, which is below `keys`; rows of the same key stay in their order
-/// (H. Seward's counting sort, 1954). There are fewer rows than `u32::MAX`.
+/// The rows in order of `key`, which is below `keys`; rows of the same key stay in their order (H.
+/// Seward's counting sort, 1954). There are fewer rows than `u32::MAX`.
 pub(super) fn ordered_by<T: Copy>(rows: Vec<T>, keys: usize, key: impl Fn(T) -> usize) -> Vec<T> {
     let Some(&any) = rows.first() else {
         return rows;

@@ -30,7 +30,8 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 /// let event = builder.event(Event::named("cycles"));
 /// let module = builder.module(Module { name: "app".into(), path: "/bin/app".into() });
 /// let main = builder.function(Function {
-///     name: "main".into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
+///     name: "main".into(), linkage_name: None, declared_at: None,
+///     module, address: None, kind: FunctionKind::Named,
 /// });
 /// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into(), job: None });
 /// let path = builder.path(None, main, false);
@@ -57,7 +58,6 @@ pub struct Builder {
     counts: Vec<CallCount>,
     counts_complete: Option<Vec<FunctionId>>,
     site_counts: Vec<SiteCount>,
-    /// The modules of which several builds were sampled.
     several_builds: Vec<ModuleId>,
     /// The total weight and number of samples of each event: what would pass 64 bits is cut.
     totals: Vec<(u64, u64)>,
@@ -132,8 +132,8 @@ impl Builder {
         })
     }
 
-    /// The path of a function that was found on the stack inside of `caller`, which called something
-    /// else: frames are missing between the two.
+    /// The path of a function that was found on the stack inside of `caller`, which called
+    /// something else: frames are missing between the two.
     pub fn path_across_gap(&mut self, caller: PathId, function: FunctionId) -> PathId {
         self.path_of(CallPath {
             across_gap: true,
@@ -148,7 +148,7 @@ impl Builder {
         self.function_sets.id_of(functions.into())
     }
 
-    /// The same for a function that was not recorded, but must have been there.
+    /// The path of a function that was not recorded, but must have been there.
     pub fn inferred_path(
         &mut self,
         caller: Option<PathId>,
@@ -187,8 +187,8 @@ impl Builder {
         counted.weight == sum.weight
     }
 
-    /// Notes when all samples were taken, in these slices; they are counted by [`Builder::sample`] as well.
-    /// Samples of one stack take less memory if they follow each other.
+    /// Notes when all samples were taken, in these slices; they are counted by [`Builder::sample`]
+    /// as well. Samples of one stack take less memory if they follow each other.
     pub fn times(&mut self, slices: Slices, samples: impl Iterator<Item = TimedSample>) {
         self.profile.times = Some(Times::new(slices, samples));
     }
@@ -213,7 +213,7 @@ impl Builder {
         })
     }
 
-    /// The same, where the address may be known, too.
+    /// The id of a place whose address may be known.
     pub fn place_at(&mut self, place: Place) -> PlaceId {
         self.places.id_of(place)
     }
@@ -232,8 +232,6 @@ impl Builder {
         counted.weight == sum.weight
     }
 
-    /// How much of this weight and number of samples fits the totals of the event, which it is
-    /// added to.
     fn count_in(&mut self, event: EventId, sum: WeightSum) -> WeightSum {
         let (total, samples) = &mut self.totals[event.index()];
         let mut counted = sum.at_most(u64::MAX - *total);

@@ -92,7 +92,6 @@ impl FunctionCode {
         self.indirect_calls > 0 || self.indirect_jumps > self.switch_jumps
     }
 
-    /// Returns the code of a function that has another copy.
     pub(super) fn with_copy(self, other: FunctionCode) -> FunctionCode {
         FunctionCode {
             size: self.size.saturating_add(other.size),

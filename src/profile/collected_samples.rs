@@ -2,13 +2,14 @@
 
 use crate::base::WeightSum;
 
-/// With fewer rows than this, adding up equal rows saves nothing.
+// With fewer rows than this, adding up equal rows saves nothing.
 const FEW: usize = 4096;
 
 /// Sums by what tells them apart.
 ///
-/// They are a list that is sorted whenever it has doubled, rather than a table of hashes: there may be
-/// millions of rows, most inputs bring them in order, and a table takes two to four times the memory.
+/// They are a list that is sorted whenever it has doubled, rather than a table of hashes: there may
+/// be millions of rows, most inputs bring them in order, and a table takes two to four times the
+/// memory.
 #[derive(Debug)]
 pub(super) struct CollectedSamples<K> {
     rows: Vec<(K, WeightSum)>,
@@ -30,7 +31,6 @@ impl<K: Ord + Copy> CollectedSamples<K> {
         self.rows.push((key, sum));
     }
 
-    /// Sorts the rows and adds equal ones up.
     fn add_up(&mut self) {
         self.rows.sort_unstable_by_key(|&(key, _)| key);
         self.rows.dedup_by(|(key, sum), (kept, total)| {

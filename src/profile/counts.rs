@@ -60,8 +60,8 @@ impl Counts {
         self.calls.get(place.ok()?)
     }
 
-    /// Returns the count of the call site at this stated address, if it was counted and sites were asked
-    /// for.
+    /// Returns the count of the call site at this stated address, if it was counted and sites were
+    /// asked for.
     pub fn at(&self, module: ModuleId, at: u64) -> Option<&SiteCount> {
         let place = self
             .sites
@@ -79,7 +79,7 @@ impl Counts {
         !self.sites.is_empty()
     }
 
-    /// The same counts, and these of call sites.
+    /// Adds counts of call sites.
     #[must_use]
     pub fn with_sites(self, mut sites: Vec<SiteCount>) -> Counts {
         sites.sort_unstable();
@@ -104,7 +104,7 @@ impl Counts {
         complete.is_none_or(|complete| complete.binary_search(&function).is_ok())
     }
 
-    /// The same counts, marked as incomplete: pairs without a count may have called each other. All
+    /// Marks the counts as incomplete: pairs without a count may have called each other. All
     /// calls were counted only for the functions in `complete`.
     #[must_use]
     pub fn partial(self, mut complete: Vec<FunctionId>) -> Counts {
@@ -116,8 +116,7 @@ impl Counts {
         }
     }
 
-    /// The same counts, in which these functions, of which no call was counted, may have been called: they
-    /// ran.
+    /// Adds functions of which no call was counted although they ran.
     #[must_use]
     pub fn with_uncounted(self, mut uncounted: Vec<FunctionId>) -> Counts {
         uncounted.sort_unstable();
@@ -125,8 +124,8 @@ impl Counts {
         Counts { uncounted, ..self }
     }
 
-    /// The functions that ran although no call of them was counted: what has no counter called them, such as
-    /// the C library. `main` is one.
+    /// The functions that ran although no call of them was counted: what has no counter called
+    /// them, such as the C library. `main` is one.
     pub fn uncounted(&self) -> &[FunctionId] {
         &self.uncounted
     }

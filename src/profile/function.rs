@@ -29,8 +29,8 @@ impl Module {
     }
 }
 
-/// The name of a module as it stands behind that of a function, ` [libc.so.6]`; empty for none. The names of modules
-/// without a file have brackets of their own: `[kernel]`.
+/// The name of a module as it stands behind that of a function, ` [libc.so.6]`; empty for none. The
+/// names of modules without a file have brackets of their own: `[kernel]`.
 pub fn in_brackets(module: &str) -> String {
     match module {
         "" => String::new(),

@@ -17,8 +17,8 @@ pub struct Listing {
     pub instructions: Vec<Instruction>,
     /// The source positions of instructions, each once.
     pub positions: Vec<Position>,
-    /// The lines of the function itself that have code, without those of inlined functions: file and
-    /// line; sorted, each once.
+    /// The lines of the function itself that have code, without those of inlined functions: file
+    /// and line; sorted, each once.
     pub lines: Vec<(NameId, u32)>,
     /// The texts of source files that the file's debug information has, by their names.
     pub embedded: Vec<(NameId, Box<str>)>,
@@ -38,7 +38,8 @@ pub enum Origin {
     KernelMemory,
     /// The kernel as it was built; addresses are those that the running kernel has moved it to.
     KernelFile,
-    /// Code that a process generated and wrote to a jitdump file; addresses are offsets in the file.
+    /// Code that a process generated and wrote to a jitdump file; addresses are offsets in the
+    /// file.
     JitDump {
         /// How many pieces of code of this name are listed: it was compiled as often.
         pieces: usize,

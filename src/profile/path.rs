@@ -30,8 +30,8 @@ pub struct CallPath {
     /// Whether frames are missing between it and its caller: both were on the stack, or at least a
     /// chain of frames leads from one to the other, but the caller called something else.
     pub across_gap: bool,
-    /// Whether the caller calls through a pointer there: the function that this led to may have jumped on
-    /// to this one.
+    /// Whether the caller calls through a pointer there: the function that this led to may have
+    /// jumped on to this one.
     pub through_pointer: bool,
     /// Whether functions inlined into the caller may be missing between it and its caller, which
     /// was restored: it is not known which of several calls there was active.

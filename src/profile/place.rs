@@ -25,8 +25,9 @@ pub struct Place {
     /// The line of the caller from which the call was made, where it is known; for inlined code,
     /// the line of the inlined call.
     pub line: Option<LineId>,
-    /// The address at which the function was executing, where addresses were asked for: of the sample
-    /// itself, or inside of the call instruction. Inlined calls share it with the function around them.
+    /// The address at which the function was executing, where addresses were asked for: of the
+    /// sample itself, or inside of the call instruction. Inlined calls share it with the function
+    /// around them.
     pub address: Option<AddressId>,
 }
 
@@ -69,8 +70,8 @@ impl Places {
         &self.tree
     }
 
-    /// Returns the stated addresses of machine code, each once; there are none where they were not asked
-    /// for.
+    /// Returns the stated addresses of machine code, each once; there are none where they were not
+    /// asked for.
     pub fn addresses(&self) -> &IdVec<AddressId, u64> {
         &self.addresses
     }

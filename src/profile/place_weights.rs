@@ -9,8 +9,8 @@ use crate::base::IdVec;
 
 /// The nesting of places, and the weight that passes each.
 ///
-/// The places are numbered so that those inside of a place follow it: `first` is a place's own number,
-/// and `size` the number of places at it and further in.
+/// The places are numbered so that those inside of a place follow it: `first` is a place's own
+/// number, and `size` the number of places at it and further in.
 #[derive(Clone, Debug)]
 pub struct PlaceWeights {
     weight: IdVec<PlaceId, u64>,
@@ -65,8 +65,8 @@ impl PlaceWeights {
         self.is_taken[place]
     }
 
-    /// The weight of each key: of the samples that pass any of its places in `below`, and of those that
-    /// end at one in `here` with the weight given there, each once.
+    /// The weight of each key: of the samples that pass any of its places in `below`, and of those
+    /// that end at one in `here` with the weight given there, each once.
     pub fn totals<K: Copy + Eq + Hash>(
         &self,
         below: impl Iterator<Item = (PlaceId, K)>,

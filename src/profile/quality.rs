@@ -20,9 +20,11 @@ pub struct Quality {
     pub alone: u64,
     /// Those with calls that the code has, and no other.
     pub verified: u64,
-    /// Those with missing frames that were restored: every way through the code passes through them.
+    /// Those with missing frames that were restored: every way through the code passes through
+    /// them.
     pub lacking: u64,
-    /// Those with a call through a pointer, or in code that cannot be read, as that of a JIT compiler.
+    /// Those with a call through a pointer, or in code that cannot be read, as that of a JIT
+    /// compiler.
     pub unchecked: u64,
     /// Whether they were found by following frame pointers, at least in part.
     pub by_frame_pointers: bool,

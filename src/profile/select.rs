@@ -21,7 +21,8 @@ pub enum Weighing {
 /// Which samples to look at. Empty fields let everything pass.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only these command names, or what processes were started for. The kernel keeps 15 bytes of a name.
+    /// Only these command names, or what processes were started for. The kernel keeps 15 bytes of a
+    /// name.
     pub comms: Vec<String>,
     /// Only these processes.
     pub pids: Vec<i32>,
@@ -34,15 +35,16 @@ pub struct Filter {
     pub ignore: Option<Regex>,
     /// Only stacks with a function in one of these modules, which are given by name or path.
     pub modules: Vec<String>,
-    /// Only stacks with a function that is declared in one of these files, or below one of these directories.
-    /// A relative path stands for any file whose path has its parts in a row.
+    /// Only stacks with a function that is declared in one of these files, or below one of these
+    /// directories. A relative path stands for any file whose path has its parts in a row.
     pub paths: Vec<String>,
     /// What a sample counts.
     pub weighing: Weighing,
 }
 
 /// Returns the regular expression that matches this name and no other. A filter by the pattern of a
-/// [distinct name](Profile::distinct_name) selects this function alone, although others may share its name.
+/// [distinct name](Profile::distinct_name) selects this function alone, although others may share
+/// its name.
 ///
 /// ```
 /// assert_eq!(proftool::profile::pattern_of("f(int)"), r"^f\(int\)$");
@@ -200,9 +202,9 @@ impl Profile {
         Event::main(events).map(EventId::new)
     }
 
-    /// The events that `name` stands for: those of exactly this name; else those of this name without
-    /// modifiers, as `cycles` is for `cycles:u`; else the one of this number, counted from 0. Of
-    /// several those with samples.
+    /// The events that `name` stands for: those of exactly this name; else those of this name
+    /// without modifiers, as `cycles` is for `cycles:u`; else the one of this number, counted from
+    /// 0. Of several those with samples.
     pub fn events_named(&self, name: &str) -> Vec<EventId> {
         let ids = |test: &dyn Fn(&Event) -> bool| -> Vec<EventId> {
             let matching = self.events.enumerate().filter(|(_, event)| test(event));
@@ -233,7 +235,6 @@ impl Profile {
         self.events_named(name).first().copied()
     }
 
-    /// Which samples pass a filter, by thread and path.
     pub(super) fn passing(&self, filter: &Filter) -> impl Fn(ThreadId, PathId) -> bool + use<> {
         let threads = self.passing_threads(filter);
         let focus = filter.focus.as_ref().map(|r| self.paths_through(r));
@@ -282,7 +283,6 @@ impl Profile {
         self.paths_with(&matching)
     }
 
-    /// For each path, whether one of these functions is on it.
     fn paths_with(&self, functions: &[bool]) -> IdVec<PathId, bool> {
         let mut with = IdVec::filled(false, self.paths.len());
         for (id, path) in self.paths.enumerate() {
@@ -291,9 +291,10 @@ impl Profile {
         with
     }
 
-    /// For each path, whether a function on it is in one of these modules; and whether one is declared below one
-    /// of these paths. What is not asked for is left out.
+    /// For each path, whether a function on it is in one of these modules; and whether one is
+    /// declared below one of these paths.
     fn paths_in(&self, modules: &[String], paths: &[String]) -> Vec<IdVec<PathId, bool>> {
+        // What is not asked for is left out.
         let mut found = Vec::new();
         if !modules.is_empty() {
             let is_in = |function: &Function| {
@@ -315,8 +316,9 @@ impl Profile {
     }
 }
 
-/// Whether a file is this file, or below this directory. A relative path may stand anywhere in that of the file.
+/// Whether a file is this file, or below this directory.
 fn is_below(file: &str, path: &str) -> bool {
+    // A relative path may stand anywhere in that of the file.
     let (of_file, wanted) = (parts(file), parts(path));
     if path.starts_with('/') {
         file.starts_with('/') && of_file.starts_with(&wanted)
@@ -326,7 +328,6 @@ fn is_below(file: &str, path: &str) -> bool {
     }
 }
 
-/// The parts of a path.
 fn parts(path: &str) -> Vec<&str> {
     let parts = path.split('/');
     parts.filter(|part| !["", "."].contains(part)).collect()
@@ -334,7 +335,7 @@ fn parts(path: &str) -> Vec<&str> {
 
 /// Whether a thread has the name, as far as the kernel keeps it.
 fn is_named(comm: &str, name: &str) -> bool {
-    /// `TASK_COMM_LEN` without the byte behind a name.
+    // `TASK_COMM_LEN` without the byte behind a name.
     const KEPT: usize = 15;
     comm == name || comm.len() == KEPT && name.as_bytes().starts_with(comm.as_bytes())
 }

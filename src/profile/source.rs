@@ -2,8 +2,8 @@
 
 use super::{FunctionId, ModuleId};
 
-/// Names as the source has them, and where modules were compiled. Few functions have such a name: only those
-/// of which it says more than the linkage name.
+/// Names as the source has them, and where modules were compiled. Few functions have such a name:
+/// only those of which it says more than the linkage name.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// In order of function.
@@ -13,14 +13,15 @@ pub struct Source {
 }
 
 impl Source {
-    /// The name of a function by debug information, without what it is qualified by: `{async_fn#0}`. `None`
-    /// where it says no more than the linkage name, or is not known.
+    /// The name of a function by debug information, without what it is qualified by:
+    /// `{async_fn#0}`. `None` where it says no more than the linkage name, or is not known.
     pub fn name(&self, function: FunctionId) -> Option<&str> {
         let place = self.names.binary_search_by_key(&function, |(id, _)| *id);
         Some(&*self.names[place.ok()?].1)
     }
 
-    /// The directories in which the compilers of a module ran, as far as functions of it were looked up.
+    /// The directories in which the compilers of a module ran, as far as functions of it were
+    /// looked up.
     pub fn directories(&self, module: ModuleId) -> impl Iterator<Item = &str> {
         let start = self.directories.partition_point(|(id, _)| *id < module);
         let rest = self.directories[start..].iter();

@@ -34,8 +34,8 @@ pub struct Slices {
     pub length: u64,
     /// Where the first begins, in nanoseconds after the first sample of the recording.
     pub start: u64,
-    /// Where the part of time ends, which may be inside of the last slice; `None` for the end of the
-    /// recording.
+    /// Where the part of time ends, which may be inside of the last slice; `None` for the end of
+    /// the recording.
     pub end: Option<u64>,
 }
 
@@ -44,11 +44,11 @@ pub struct Slices {
 pub struct Times {
     /// How time is divided.
     pub slices: Slices,
-    /// What samples are of, where they came one after the other: there may be as many of them as the
-    /// recording has samples, on far fewer stacks.
+    /// What samples are of, where they came one after the other: there may be as many of them as
+    /// the recording has samples, on far fewer stacks.
     stacks: Vec<Stack>,
-    /// By slice, as that is how they are looked at: one memory access after the other, not a million
-    /// anywhere.
+    /// By slice, as that is how they are looked at: one memory access after the other, not a
+    /// million anywhere.
     samples: Lists<InSlice>,
     sums: SliceSums,
 }
@@ -66,13 +66,11 @@ struct Stack {
 /// What of a stack was in a slice.
 #[derive(Clone, Copy, Debug)]
 struct InSlice {
-    /// The place of the stack.
     stack: u32,
     sum: SmallSum,
 }
 
 impl Times {
-    /// The samples of these slices.
     pub(super) fn new(slices: Slices, samples: impl Iterator<Item = TimedSample>) -> Times {
         let mut stacks = Vec::new();
         let mut sums = SliceSums::default();
@@ -126,12 +124,12 @@ pub struct TimedRow {
     pub weight: u64,
 }
 
-/// The samples of a selection by time. Rows are made as they are asked for: they take four times the memory.
+/// The samples of a selection by time. Rows are made as they are asked for: they take four times
+/// the memory.
 #[derive(Clone, Debug)]
 pub struct TimedRows<'a> {
     times: &'a Times,
     weighing: Weighing,
-    /// Which stacks are selected.
     selected: Vec<bool>,
     /// The number of slices up to the last with a row.
     len: usize,
@@ -170,7 +168,6 @@ impl<'a> TimedRows<'a> {
         self.len == 0
     }
 
-    /// The rows of these slices.
     fn rows_of(&self, slices: Range<usize>) -> impl Iterator<Item = TimedRow> + Clone {
         let TimedRows {
             times,
@@ -199,9 +196,9 @@ impl<'a> TimedRows<'a> {
 }
 
 impl Profile {
-    /// The samples of `event` that pass `filter` by time; `None` where the profile has no times. Their
-    /// weights add up to the total of [`Profile::select`], except for time off the processor before the
-    /// first sample.
+    /// The samples of `event` that pass `filter` by time; `None` where the profile has no times.
+    /// Their weights add up to the total of [`Profile::select`], except for time off the processor
+    /// before the first sample.
     pub fn select_times(&self, event: EventId, filter: &Filter) -> Option<TimedRows<'_>> {
         let times = self.times.as_ref()?;
         let passes = self.passing(filter);

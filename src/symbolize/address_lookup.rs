@@ -15,22 +15,19 @@ use super::name_source::NameSource;
 use super::{Options, SourceLines};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The number of addresses that a worker takes at once.
+// The number of addresses that a worker takes at once.
 const CHUNK: usize = 1024;
 
 /// What the addresses of one chunk of one image are, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
-    /// The physical function of each address.
     pub(super) physical: Vec<Physical>,
     /// Calls inlined there, outermost first; [`Physical::inlined`] counts how many are each
     /// address's. Each is a place among the [`definitions`](Answers::definitions).
     pub(super) inlined: Vec<u32>,
-    /// Where it is asked for, the file and line of each of these calls.
     pub(super) call_lines: Vec<Option<(NameId, u32)>>,
     /// The functions that debug information knows here, each once.
     pub(super) definitions: Vec<DefinitionId>,
-    /// Names of functions and files.
     pub(super) names: Interner,
     /// The depth of inlined calls below which they were left out, if any were.
     pub(super) cut_below: Option<usize>,
@@ -53,9 +50,9 @@ impl Answers {
 pub(super) struct Physical {
     /// Where it starts and ends, by symbol or unwind table.
     pub(super) bounds: Option<(u64, u64)>,
-    /// Its linkage name, by its symbol.
     pub(super) name: Option<NameId>,
-    /// What it is by debug information, which names it if it has no symbol: a place among the [`definitions`](Answers::definitions).
+    /// What it is by debug information, which names it if it has no symbol: a place among the
+    /// [`definitions`](Answers::definitions).
     pub(super) definition: Option<u32>,
     /// How many inlined calls the address is inside of.
     pub(super) inlined: u32,
@@ -80,16 +77,14 @@ pub(super) type ImageLines<'h> = IdVec<ImageId, OnceLock<Box<Lines<'h>>>>;
 pub(super) struct AllAnswers<'h> {
     /// What the addresses are.
     pub(super) by_chunk: ByChunk,
-    /// What was read of the debug information of each image.
     pub(super) lines: ImageLines<'h>,
 }
 
-/// The answers for each chunk, in order of image and address; none where there is nothing to look up
-/// in.
+/// The answers for each chunk, in order of image and address; none where there is nothing to look
+/// up in.
 pub(super) struct ByChunk(Vec<(ImageId, Answers)>);
 
 impl ByChunk {
-    /// The answers for the addresses of an image.
     pub(super) fn of_image(&self, image: ImageId) -> impl Iterator<Item = &Answers> + Clone {
         let start = self.0.partition_point(|&(other, _)| other < image);
         let rest = self.0[start..].iter();
@@ -262,7 +257,6 @@ fn in_map(map: &PerfMap, addresses: impl Iterator<Item = u64>) -> Answers {
     answers
 }
 
-/// The same, where it is known what was where at which time.
 fn in_dump(dump: &JitDump, addresses: impl Iterator<Item = u64>) -> Answers {
     let mut answers = Answers::default();
     for address in addresses {

@@ -1,7 +1,7 @@
 //! Builds the profile from the resolved addresses, in three phases:
 //!
 //! ```text
-//!   addresses, names, calls   ─▶ functions   ══▶ Resolution: functions, inlined calls, lines of frames
+//!   addresses, names, calls   ─▶ functions   ══▶ Resolution of frames: functions, inlined, lines
 //!   what was not found, why   ─▶ caveats
 //!   stacks, times             ─▶ stacks      call paths and places, then samples on them
 //! ```
@@ -173,7 +173,6 @@ pub(super) fn stacks<'a>(
 }
 
 impl Stacks<'_> {
-    /// Adds all samples.
     pub(super) fn add_samples(&self, trace: &Trace, times: Option<Times>, builder: &mut Builder) {
         for sample in &trace.samples {
             let (event, thread) = (self.events[sample.event], self.threads[sample.thread]);
@@ -213,7 +212,6 @@ impl Stacks<'_> {
     }
 }
 
-/// Makes the call path of each path of the checked stacks.
 fn call_paths(checked: &Checked, resolution: &Resolution, builder: &mut Builder) -> Vec<PathId> {
     let mut paths: Vec<PathId> = Vec::with_capacity(checked.paths.len());
     // Paths on which it is not known what is inlined at the call that leads on.
@@ -258,7 +256,6 @@ fn call_paths(checked: &Checked, resolution: &Resolution, builder: &mut Builder)
     paths
 }
 
-/// The addresses of frames by which their code can be found again; none where they are not needed.
 fn stated_addresses(parts: Parts, builder: &mut Builder) -> IdVec<FrameId, Option<AddressId>> {
     let mut addresses = IdVec::new();
     if parts.options.addresses {

@@ -4,7 +4,7 @@
 //!   Binary ──▶ scan::calls ──▶ sites: at, caller, callee, kind
 //!                                │
 //!                                ├── caller   main, physically; by debug information the site may
-//!                                │            be in a copy of parse:  main ─inlined─▶ parse ─call─▶ lex
+//!                                │            be in a copy:  main ─inlined─▶ parse ─call─▶ lex
 //!                                └── callee   a function of the file; or a name, which a file
 //!                                             that is looked at too defines, or none
 //! ```
@@ -28,7 +28,7 @@ use super::identity::Identities;
 use super::name_source::NameSource;
 use super::{Options, StaticCalls};
 
-/// The number of call sites that a worker looks up at once.
+// The number of call sites that a worker looks up at once.
 const CHUNK: usize = 4096;
 
 /// A file and the calls in it.
@@ -227,7 +227,6 @@ impl File<'_, '_> {
         self.call(caller, site);
     }
 
-    /// Notes what a call in the code of `caller` calls.
     fn call(&mut self, caller: FunctionId, site: &CallSite) {
         let callee = match site.callee {
             Callee::Function(id) => self.function(id),
@@ -238,7 +237,6 @@ impl File<'_, '_> {
         }
     }
 
-    /// The function that is inlined somewhere in the file, if it is wanted.
     fn inlined(&mut self, definition: DefinitionId) -> Option<FunctionId> {
         let image = self.scanned.image;
         match self.wanted {
@@ -247,7 +245,6 @@ impl File<'_, '_> {
         }
     }
 
-    /// The profile's function, if it is wanted.
     fn function(&mut self, id: CodeFunctionId) -> Option<FunctionId> {
         if let Some(known) = self.functions[id] {
             return known;
@@ -274,7 +271,6 @@ impl File<'_, '_> {
         found
     }
 
-    /// The function of a file that starts there, if it is wanted.
     fn starting_at(&mut self, image: ImageId, binary: &Binary, start: u64) -> Option<FunctionId> {
         if self.wanted == Wanted::Sampled {
             return self.identities.known(image, start);
@@ -343,7 +339,6 @@ pub(super) struct Inlined {
     pub(super) lengths: Vec<u32>,
 }
 
-/// What was inlined at the sites, in chunks of [`CHUNK`].
 pub(super) fn inlined_at(lines: &Lines<'_>, sites: &[Svma], workers: NonZeroUsize) -> Vec<Inlined> {
     let chunks: Vec<&[Svma]> = sites.chunks(CHUNK).collect();
     parallel::map(workers, &chunks, |chunk| {

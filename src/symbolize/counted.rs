@@ -162,12 +162,10 @@ impl File<'_, '_> {
         }
     }
 
-    /// Whether a site may have made more calls than were counted.
     fn is_least(&self, site: &CountedSite) -> bool {
         site.is_least || site.is_part || self.is_partly
     }
 
-    /// The counts by call site.
     fn sites(&mut self) -> Vec<SiteCount> {
         let module = self.identities.module(self.image);
         let counted = self.counted;
@@ -274,7 +272,6 @@ impl File<'_, '_> {
         function
     }
 
-    /// What a site calls, if it is a function that is known already.
     fn known_callee(&self, site: &CountedSite) -> Option<FunctionId> {
         match site.callee {
             CountedCallee::At(start) => self.identities.known(self.image, start),
@@ -289,7 +286,6 @@ impl File<'_, '_> {
         }
     }
 
-    /// The file that defines a name for this one, and where.
     fn definition(&self, name: &str) -> Option<(usize, u64)> {
         match self.definitions.of(self.place?, name)? {
             Definition::Scanned(file, start) => Some((file, start.0)),
@@ -297,7 +293,6 @@ impl File<'_, '_> {
         }
     }
 
-    /// The function of a file that starts there.
     fn starting_at(&mut self, image: ImageId, place: Option<usize>, start: u64) -> FunctionId {
         let binary = place.and_then(|place| self.binaries.get(place));
         let symbol = binary.and_then(|binary| binary.function_at(Svma(start)));

@@ -55,7 +55,6 @@ impl<'a> Definitions<'a> {
         Some(Definition::Elsewhere(file.path().to_owned(), start))
     }
 
-    /// What the file of this place defines for others.
     pub(super) fn exports(&self, file: usize) -> &Exports {
         self.exports[file].get_or_init(|| self.files[file].exports())
     }

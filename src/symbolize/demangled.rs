@@ -8,7 +8,7 @@ use crate::profile::{Builder, Function, FunctionKind};
 
 use super::limits;
 
-/// The number of names that a worker takes at once: some tenths of a millisecond of work.
+// The number of names that a worker takes at once: some tenths of a millisecond of work.
 const SHARE: usize = 64;
 
 /// Demangles the names, in parallel: each function's once, as long as there is room for them.

@@ -13,7 +13,6 @@ pub(super) struct DistinctAddresses {
 }
 
 impl DistinctAddresses {
-    /// The addresses of this number of images.
     pub(super) fn of(frames: &IdVec<FrameId, FrameAddress>, images: usize) -> DistinctAddresses {
         let mut ids: Vec<FrameId> = frames.ids().collect();
         ids.sort_unstable_by_key(|&id| (frames[id].image, frames[id].address.lookup(), id));
@@ -31,7 +30,6 @@ impl DistinctAddresses {
         }
     }
 
-    /// The addresses of an image.
     pub(super) fn of_image(&self, image: ImageId) -> &[(u64, FrameId)] {
         let start = |index: usize| self.starts[index] as usize;
         &self.addresses[start(image.index())..start(image.index() + 1)]

@@ -1,7 +1,7 @@
 //! Counts the samples in code that several functions share.
 //!
-//! Compilers and linkers merge functions whose code is the same (identical code folding). Which of them
-//! was called is not in the code, and one name stands for all.
+//! Compilers and linkers merge functions whose code is the same (identical code folding). Which of
+//! them was called is not in the code, and one name stands for all.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use super::name_source::NameSource;
 use super::repair::Checked;
 use super::samples_by::{SamplesBy, samples_below, walk};
 
-/// How many names of the others a message has.
+// How many names of the others a message has.
 const OTHERS_NAMED: usize = 3;
 
-/// Counts the samples whose stacks have frames in shared code, and for each function that stands for
-/// others.
+/// Counts the samples whose stacks have frames in shared code, and for each function that stands
+/// for others.
 pub(super) fn note(
     trace: &Trace,
     checked: &Checked,
@@ -75,8 +75,8 @@ pub(super) fn note(
     }
 }
 
-/// What else a function may be; `None` if all have the same name but for parameters and arguments of
-/// templates, which views leave out.
+/// What else a function may be; `None` if all have the same name but for parameters and arguments
+/// of templates, which views leave out.
 pub(super) fn others(binary: &Binary, function: &FunctionSymbol) -> Option<String> {
     let mut others = binary.folded_into(function).peekable();
     others.peek()?;
@@ -97,9 +97,10 @@ pub(super) fn others(binary: &Binary, function: &FunctionSymbol) -> Option<Strin
     }
 }
 
-/// A demangled name without the type that is returned, parameters, and arguments of templates and generic
-/// functions and types. Names of operators are left as they are.
+/// A demangled name without the type that is returned, parameters, and arguments of templates and
+/// generic functions and types.
 fn bare(name: &str) -> Cow<'_, str> {
+    // Names of operators are left as they are.
     if name.contains("operator") {
         return Cow::Borrowed(name);
     }

@@ -10,12 +10,13 @@
 //!                                           └─ Entry     nothing is known but the entry itself
 //! ```
 //!
-//! Names alone never make two definitions one. Different linkage names are different functions, so a
-//! symbol stands for a linkage name that debug information leaves out. A header's `static inline` function that is compiled
-//! twice is one function, as name and declaration are equal. Where debug information does not say
-//! where functions are declared (line tables only), two definitions of different units are one if
-//! they have the same name and their code comes from overlapping lines of one file. All instances
-//! of a template have its name and its lines, so in C++ each such entry is a function of its own.
+//! Names alone never make two definitions one. Different linkage names are different functions, so
+//! a symbol stands for a linkage name that debug information leaves out. A header's `static inline`
+//! function that is compiled twice is one function, as name and declaration are equal. Where debug
+//! information does not say where functions are declared (line tables only), two definitions of
+//! different units are one if they have the same name and their code comes from overlapping lines
+//! of one file. All instances of a template have its name and its lines, so in C++ each such entry
+//! is a function of its own.
 //!
 //! A clone that compilers make for some callers (`f.constprop.0`, `f.isra.0`) has a definition too,
 //! that of `f`: it is `f`. A part of a function that was moved elsewhere is not a copy.
@@ -34,7 +35,7 @@ use self::key::{Declaration, Key, first_lines};
 use super::limits::TextLeft;
 use super::names::{Names, without_link_mark};
 
-/// How many functions of one name are compared with a definition.
+// How many functions of one name are compared with a definition.
 const CANDIDATES: usize = 64;
 
 /// Functions that debug information knows.
@@ -44,33 +45,27 @@ pub(super) struct FunctionCopies {
     by_key: FxHashMap<(ImageId, Key), usize>,
     /// The units that have functions of their own by a declaration, each once.
     units: FxHashMap<(ImageId, Declaration), Vec<u64>>,
-    /// Which definition has the code that starts there, of those that are known by their code alone.
     by_code: FxHashMap<(ImageId, u64), DefinitionId>,
     /// The classes of these, by where that code starts.
     instances: FxHashMap<(ImageId, u64), usize>,
     classes: Vec<Class>,
-    /// Starts of copies of a function whose first copy starts elsewhere.
     first_copies: FxHashMap<(ImageId, u64), u64>,
     /// The linkage names of the functions whose clones start there.
     cloned: FxHashMap<(ImageId, u64), String>,
-    /// What is left for names.
     pub(super) text: TextLeft,
 }
 
 /// One function.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
-    /// The linkage name, or else the qualified one.
     pub(super) name: String,
     /// Its template arguments, as the source language writes them: `<alloc::string::String>`.
     pub(super) arguments: Option<String>,
-    /// Where it is declared, as well as that is known.
     pub(super) declared: Option<(String, u32)>,
     /// Whether this is from debug information.
     pub(super) is_declared: bool,
     /// The number of the class, equal for all its copies.
     pub(super) id: usize,
-    /// Where the first of its out-of-line copies starts.
     pub(super) start: Option<u64>,
     described: Described,
 }
@@ -130,12 +125,10 @@ impl FunctionCopies {
         self.by_definition.get(&(image, id)).copied().flatten()
     }
 
-    /// Returns the linkage name of the function whose clone starts here, if debug information has it.
     pub(super) fn cloned(&self, image: ImageId, start: u64) -> Option<&str> {
         self.cloned.get(&(image, start)).map(String::as_str)
     }
 
-    /// The function of a definition.
     pub(super) fn class(&mut self, place: &CopySource<'_, '_>, id: DefinitionId) -> Option<&Class> {
         let known = self.by_definition.get(&(place.image, id)).copied();
         let class = match known {
@@ -155,7 +148,6 @@ impl FunctionCopies {
         self.classes.get(class?)
     }
 
-    /// Returns where the first copy of the function starts that has a copy here.
     pub(super) fn first_copy(&self, image: ImageId, start: u64) -> u64 {
         let first = self.first_copies.get(&(image, start));
         first.copied().unwrap_or(start)
@@ -283,8 +275,8 @@ impl Class {
         })
     }
 
-    /// The name in the source, where the linkage name leaves out what the function is: a closure, the body of an
-    /// `async` function, or one that such a body is an argument of.
+    /// The name in the source, where the linkage name leaves out what the function is: a closure,
+    /// the body of an `async` function, or one that such a body is an argument of.
     pub(super) fn source_name(&self) -> Option<&str> {
         let name = self.described.name.as_deref();
         let says_more = |name: &&str| {
@@ -293,7 +285,6 @@ impl Class {
         name.filter(says_more)
     }
 
-    /// Whether it was inlined somewhere.
     pub(super) fn is_inlined(&self) -> bool {
         self.described.is_inlined
     }
@@ -309,7 +300,6 @@ impl Class {
         name.is_some_and(|name| name == symbol || is_linkage_name(symbol, name))
     }
 
-    /// Whether a symbol is that of the function, of a clone or of a part of it.
     pub(super) fn is_of_part(&self, symbol: &str) -> bool {
         let stem = symbol
             .get(1..)
@@ -320,9 +310,10 @@ impl Class {
 }
 
 /// Whether a symbol may be the linkage name of a function without one in the debug information: it
-/// has the plain name in it. The entry of the code itself leads to the definition, so this is only
-/// to tell the function from its clones.
+/// has the plain name in it.
 fn is_linkage_name(symbol: &str, name: &str) -> bool {
+    // The entry of the code itself leads to the definition, so this is only to tell the function
+    // from its clones.
     let plain = name.split('<').next().unwrap_or(name);
     let part = match plain {
         "operator()" => "clE".to_owned(),
@@ -331,7 +322,6 @@ fn is_linkage_name(symbol: &str, name: &str) -> bool {
     symbol.starts_with("_Z") && !symbol.contains('.') && symbol.contains(&part)
 }
 
-/// The linkage name of the function whose code starts there, by its symbol.
 fn linkage_name(place: &CopySource<'_, '_>, described: &Described, start: u64) -> Option<String> {
     let symbol = place.names.at(place.image, start)?;
     let symbol = without_link_mark(without_version(&symbol));
@@ -374,7 +364,6 @@ fn out_of_line(place: &CopySource<'_, '_>, described: &Described) -> Vec<u64> {
     starts
 }
 
-/// The names of the kinds of a constructor or destructor whose name stands for all of them.
 fn variants(linkage_name: &str) -> Vec<String> {
     let kinds: [(&str, &[&str]); 2] = [("C4E", &["C1E", "C2E"]), ("D4E", &["D1E", "D2E", "D0E"])];
     for (all, kinds) in kinds {
@@ -386,14 +375,14 @@ fn variants(linkage_name: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// Whether a symbol is that of a clone, by its name.
 pub(super) fn is_clone(symbol: &str) -> bool {
     original(symbol).is_some()
 }
 
 /// The name of the function that a clone by its name is all of: `f` of `f.isra.0` and of
-/// `f.constprop.0.isra.0`. A part (`f.part.0`, `f.cold`) is not all of it.
+/// `f.constprop.0.isra.0`.
 fn original(symbol: &str) -> Option<&str> {
+    // A part (`f.part.0`, `f.cold`) is not all of it.
     let mut name = symbol;
     while let Some((before, number)) = name.rsplit_once('.')
         && number.bytes().all(|byte| byte.is_ascii_digit())

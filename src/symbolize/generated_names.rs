@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a jitdump file whose times cannot be used | first: its names are those of a perf map |
 //! | a perf map that the recorder kept | where it ran in a container, which may be gone |
-//! | a perf map of the process, while it lives or after | if it is not of an earlier process of the number |
+//! | a perf map of the process, while it lives or after | unless of an earlier one of the number |
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,7 +29,6 @@ pub(super) struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    /// The lists of the processes that have one of these images.
     pub(super) fn of(trace: &'a Trace, hit: &[ImageId]) -> Lists<'a> {
         let mut dumps = FxHashMap::default();
         for image in &trace.images {
@@ -52,7 +51,6 @@ impl<'a> Lists<'a> {
         Lists { dumps, kept }
     }
 
-    /// Finds the names of an image of this process.
     pub(super) fn open(&self, trace: &Trace, image: &Image, pid: i32, library: &Library) -> Found {
         let is_of_here = library.may_name_generated(&trace.recording);
         if is_of_here
@@ -71,7 +69,6 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Reads the list of a process of this machine.
 fn of_process(trace: &Trace, image: &Image, pid: u32, library: &Library) -> Found {
     let because = |kind, why: String| Err(Some(Box::new((kind, why))));
     match library.perf_map(pid, times(trace, pid.cast_signed())) {

@@ -36,17 +36,14 @@ impl Host {
         }
     }
 
-    /// Whether a recording was made under a kernel of this release, or does not say.
     pub(super) fn may_have_made(&self, recording: &Recording) -> bool {
         self.is_release(recording.os_release.as_deref())
     }
 
-    /// Whether a recording was made on a machine of this name.
     pub(super) fn is_named(&self, recording: &Recording) -> bool {
         recording.host.as_ref() == Some(&self.name)
     }
 
-    /// Whether this is the release that runs, or none that is known.
     pub(super) fn is_release(&self, release: Option<&str>) -> bool {
         release.is_none_or(|release| release == self.release)
     }
@@ -96,7 +93,6 @@ impl Host {
         }
     }
 
-    /// Whether a kernel image may be the running kernel, as far as its build tells.
     pub(super) fn is_or_may_be(&self, kernel: &Image) -> bool {
         match (&kernel.build_id, &self.build_id) {
             (Some(recorded), Some(running)) => recorded == running,

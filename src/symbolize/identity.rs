@@ -1,8 +1,9 @@
 //! Which names and places are one function.
 //!
 //! A function with code is its start in its image, whatever it is called. An inlined call is the
-//! function whose definition its entry of debug information leads to: see [`super::function_copies`].
-//! Code that a compiler moved out of a function (`f.cold`) is the function's.
+//! function whose definition its entry of debug information leads to: see
+//! [`super::function_copies`]. Code that a compiler moved out of a function (`f.cold`) is the
+//! function's.
 
 mod statements;
 
@@ -98,12 +99,10 @@ impl<'a> Identities<'a> {
         }
     }
 
-    /// The module of an image.
     pub(super) fn module(&self, image: ImageId) -> ModuleId {
         self.modules[image]
     }
 
-    /// The debug information of an image.
     pub(super) fn lines(&self, image: ImageId) -> Option<&Lines<'a>> {
         lines(self.name_sources, &self.lines, image)
     }
@@ -140,8 +139,8 @@ impl<'a> Identities<'a> {
         }
     }
 
-    /// Notes which functions the clones among these are, by start and symbol, where samples have not
-    /// shown it: before any of them is asked for.
+    /// Notes which functions the clones among these are, by start and symbol, where samples have
+    /// not shown it: before any of them is asked for.
     pub(super) fn learn_clones<'n>(
         &mut self,
         image: ImageId,
@@ -180,13 +179,11 @@ impl<'a> Identities<'a> {
         Some(name)
     }
 
-    /// What is left for text, and what was left out.
     pub(super) fn text_left(&mut self) -> &mut TextLeft {
         &mut self.copies.text
     }
 
     /// The function that an address belongs to by its place: by its start, by its name, or alone.
-    /// Frames have to come in order of image and address.
     pub(super) fn physical(
         &mut self,
         builder: &mut Builder,
@@ -194,6 +191,7 @@ impl<'a> Identities<'a> {
         bounds: Option<(u64, u64)>,
         name: Option<&str>,
     ) -> FunctionId {
+        // Frames have to come in order of image and address.
         if let Some((start, _)) = bounds {
             let whole = name.and_then(|name| self.names.whole(frame.image, name));
             let (start, name) = whole.map_or((start, name), |(start, name)| (start, Some(name)));
@@ -236,12 +234,10 @@ impl<'a> Identities<'a> {
         function
     }
 
-    /// Returns the function that starts there, if it is known already.
     pub(super) fn known(&self, image: ImageId, start: u64) -> Option<FunctionId> {
         self.keys.get(&self.key_at(image, start)).copied()
     }
 
-    /// The function that starts there.
     pub(super) fn starting_at(
         &mut self,
         builder: &mut Builder,
@@ -261,7 +257,6 @@ impl<'a> Identities<'a> {
         })
     }
 
-    /// What distinguishes the function that starts there.
     fn key_at(&self, image: ImageId, start: u64) -> Key {
         let inlined = self.copies.inlined_at(image, start);
         let start = || Key::Start(image, self.copies.first_copy(image, start));
@@ -288,7 +283,6 @@ impl<'a> Identities<'a> {
             .or_insert_with(|| builder.function(named(name, module, start)))
     }
 
-    /// Returns the function of an inlined call, if it is known already.
     pub(super) fn known_inlined(
         &mut self,
         image: ImageId,
@@ -387,7 +381,6 @@ impl<'a> Identities<'a> {
         &self.copied
     }
 
-    /// The line of the first instruction of a function.
     fn opening_line(&self, image: ImageId, start: u64) -> Option<(String, u32)> {
         let (file, line) = self.lines(image)?.line_at(Svma(start))?;
         Some((file.to_owned(), line))
@@ -414,7 +407,6 @@ fn lines<'l, 'a>(
     }
 }
 
-/// A function under its linkage name; the name for people is made when all are known.
 fn named(name: &str, module: ModuleId, address: Option<u64>) -> Function {
     Function {
         name: name.to_owned(),
@@ -437,7 +429,6 @@ fn unknown(module: ModuleId, address: Option<u64>, name: String) -> Function {
     }
 }
 
-/// How a file is called.
 fn of_file(path: &str) -> Module {
     let trimmed = path.trim_end_matches(" (deleted)");
     let last = trimmed.rsplit('/').next().filter(|last| !last.is_empty());
@@ -447,7 +438,6 @@ fn of_file(path: &str) -> Module {
     }
 }
 
-/// How an image is called.
 fn module(image: &Image) -> Module {
     let name = match image.kind {
         ImageKind::Kernel { .. } => KERNEL.to_owned(),

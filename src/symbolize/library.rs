@@ -47,8 +47,8 @@ pub struct Library {
     recording: Option<Recording>,
 }
 
-/// Under how many names one file is opened. A recording could name it in many thousand ways, each of
-/// which is read by itself.
+// Under how many names one file is opened. A recording could name it in many thousand ways, each of
+// which is read by itself.
 const NAMES_PER_FILE: usize = 64;
 
 /// A jitdump file that was read, or why it could not be.
@@ -85,7 +85,7 @@ impl Library {
         }
     }
 
-    /// The same for one recording, so that stacks are unwound by the files that ran.
+    /// The files of one recording, so that stacks are unwound by those that ran.
     pub fn for_recording(self, recording: Recording) -> Library {
         Library {
             recording: Some(recording),
@@ -122,7 +122,6 @@ impl Library {
         self.options.workers
     }
 
-    /// The file of an image, if it may be the one that ran; and why it may still be another one.
     pub(super) fn file_that_ran(
         &self,
         image: &Image,
@@ -139,7 +138,6 @@ impl Library {
         }
     }
 
-    /// The file of an image.
     pub(super) fn file(&self, image: &Image) -> OpenedBinary {
         let file = self.entry(image);
         file.opened.get_or_init(|| self.open(image)).clone()
@@ -208,7 +206,6 @@ impl Library {
         self.may_be_of_here(recording.os_release.as_deref())
     }
 
-    /// The map of code that a process made.
     pub(super) fn perf_map(&self, pid: u32, times: ProcessTimes) -> Result<PerfMap, binary::Error> {
         self.options.finder.perf_map(pid, times)
     }

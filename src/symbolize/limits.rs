@@ -15,21 +15,21 @@ use crate::binary::DefinitionId;
 use crate::profile::LineId;
 use crate::trace::{FrameId, ImageId};
 
-/// How many bytes the names and declarations that debug information gives to functions may have
-/// together: those of 200 000 functions of 500 bytes each.
+// How many bytes the names and declarations that debug information gives to functions may have
+// together: those of 200 000 functions of 500 bytes each.
 const NAME_BYTES: u64 = 96 << 20;
-/// How many bytes the paths of all source lines may have together.
+// How many bytes the paths of all source lines may have together.
 const PATH_BYTES: u64 = 192 << 20;
 /// How many bytes the readable forms of all names may have beyond the linkage names.
 pub(super) const DEMANGLED_BYTES: usize = 96 << 20;
 /// How many functions have their names demangled before the sum is looked at.
 pub(super) const DEMANGLED_AT_ONCE: usize = 4096;
-/// How many calls inlined at its addresses a chunk of addresses may have together: 32 at each of a
-/// full one.
+// How many calls inlined at its addresses a chunk of addresses may have together: 32 at each of a
+// full one.
 const INLINED_PER_CHUNK: u64 = 1 << 15;
-/// How many inlined calls the stacks may have together for each frame that was recorded, …
+// How many inlined calls the stacks may have together for each frame that was recorded, …
 const INLINED_PER_FRAME: u64 = 16;
-/// … and in any case.
+// … and in any case.
 const INLINED_AT_LEAST: u64 = 1 << 20;
 
 /// What is left for text that comes from debug information, and what was left out.
@@ -58,7 +58,6 @@ impl Default for TextLeft {
 }
 
 impl TextLeft {
-    /// Whether names may still be asked for; if not, this function of the image goes without.
     pub(super) fn has_names(&mut self, image: ImageId, definition: DefinitionId) -> bool {
         let any = self.names > 0;
         if !any {
@@ -67,8 +66,9 @@ impl TextLeft {
         any
     }
 
-    /// Takes the bytes of a name. The last one may be longer than what is left.
+    /// Takes the bytes of a name.
     pub(super) fn take_name(&mut self, bytes: usize) {
+        // The last one may be longer than what is left.
         self.names = self.names.saturating_sub(bytes as u64);
     }
 
@@ -120,7 +120,6 @@ pub(super) fn depth(depths: impl Iterator<Item = (usize, u64)>, limit: u64) -> O
     })
 }
 
-/// The depth at which the inlined calls of a chunk of addresses are cut.
 pub(super) fn depth_of_chunk(depths: impl Iterator<Item = u32>) -> Option<usize> {
     depth(depths.map(|depth| (depth as usize, 1)), INLINED_PER_CHUNK)
 }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   Trace ──▶ library             files, opened once, and the running kernel's symbols
-//!         ──▶ name_source         what each image's names come from: a file, kallsyms, a perf map, nothing
+//!         ──▶ name_source         where an image's names are: a file, kallsyms, a perf map
 //!         ──▶ repair              stacks checked against the code, and missing functions restored
 //!         ──▶ kernel_entries      user code in the kernel put at its system calls
 //!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
 //!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once
-//!         ──▶ resolution          frames by name ──▶ functions, inlined calls and lines of each address
+//!         ──▶ resolution          functions, inlined calls and lines of each address
 //!         ──▶ counted             calls that were counted, as calls of these functions
 //!         ──▶ code                calls that the files' code contains, where they are asked for
 //!         ──▶ ranges              where the code of functions leads, where stacks were cut
@@ -97,8 +97,8 @@ pub struct Options {
     /// Whether the code of functions is followed if more than a few stacks were cut, to find out
     /// which functions may be outside of a cut.
     pub ranges: bool,
-    /// Whether stacks are checked against the code, and missing frames restored where it has only one
-    /// explanation.
+    /// Whether stacks are checked against the code, and missing frames restored where it has only
+    /// one explanation.
     pub repairs: bool,
     /// The cache directory for what takes long to find out: symbols of the running kernel, answers
     /// of debug information. `None` to keep nothing.
@@ -133,8 +133,8 @@ pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
     built(trace, trace.times.clone(), library).finish()
 }
 
-/// The same up to the point from which the trace is no longer needed: both may be large, and
-/// finishing takes memory, too. The times are taken out of the trace.
+/// Resolves a trace up to the point from which it is no longer needed, so that its memory can be
+/// freed before the profile is finished. The times are taken out of the trace.
 pub fn unfinished(trace: &mut Trace, library: &Library) -> Builder {
     let times = trace.times.take();
     built(trace, times, library)

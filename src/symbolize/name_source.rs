@@ -24,13 +24,12 @@ pub(super) enum NameSource {
     JitDump(Arc<JitDump>),
     /// Not code but a mark.
     Mark,
-    /// No source: the reason, if it is to be reported, and the file. It is boxed because millions of
-    /// images may have no source.
+    /// No source: the reason, if it is to be reported, and the file. It is boxed because millions
+    /// of images may have no source.
     None(Option<Box<(CaveatKind, String)>>),
 }
 
 impl NameSource {
-    /// The stated address of an address in the image.
     pub(super) fn svma(&self, address: u64) -> Option<Svma> {
         match self {
             NameSource::Binary(binary, _) => binary.svma(FileOffset(address)),
@@ -38,9 +37,9 @@ impl NameSource {
         }
     }
 
-    /// The address under which the machine code of a frame can be found again: in an ELF file as that
-    /// states it, in the kernel that of now, in a jitdump the place in the file. `None` where the code
-    /// is kept nowhere.
+    /// The address under which the machine code of a frame can be found again: in an ELF file as
+    /// that states it, in the kernel that of now, in a jitdump the place in the file. `None` where
+    /// the code is kept nowhere.
     pub(super) fn stated(&self, address: u64) -> Option<u64> {
         match self {
             NameSource::Binary(..) => self.svma(address).map(|stated| stated.0),
@@ -59,7 +58,6 @@ impl NameSource {
     }
 }
 
-/// Finds what the names of all images that were hit come from.
 pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameSource> {
     let mut is_hit = IdVec::filled(false, trace.images.len());
     for frame in &trace.frames {

@@ -9,8 +9,7 @@ use super::repair::Checked;
 use super::samples_by::{SamplesBy, samples_below, walk};
 
 /// Counts the samples whose stacks have frames without names, by reason, and for each reason by
-/// image. A sample counts once for a reason and once for an image, whatever the number of its frames
-/// there.
+/// image.
 pub(super) fn note(
     trace: &Trace,
     checked: &Checked,
@@ -18,6 +17,8 @@ pub(super) fn note(
     is_named: impl Fn(FrameId) -> bool,
     builder: &mut Builder,
 ) {
+    // A sample counts once for a reason and once for an image, whatever the number of its frames
+    // there.
     let mut lacking = IdVec::filled(false, trace.images.len());
     for (id, frame) in checked.frames.enumerate() {
         lacking[frame.image] |= !is_named(id);

@@ -14,8 +14,8 @@ use crate::trace::ImageId;
 
 use super::name_source::NameSource;
 
-/// The functions of images by name; those of an image are read when the first is asked for. There is
-/// one table for all who ask, as half a million names take a while.
+/// The functions of images by name; those of an image are read when the first is asked for. There
+/// is one table for all who ask, as half a million names take a while.
 pub(super) struct Names<'a> {
     starts: IdVec<ImageId, OnceCell<Box<Starts>>>,
     name_sources: &'a IdVec<ImageId, NameSource>,
@@ -32,7 +32,7 @@ struct Starts {
     more: FxHashMap<u64, Vec<u64>>,
 }
 
-/// The number of functions of one name that are distinguished.
+// The number of functions of one name that are distinguished.
 const SAME_NAME_LIMIT: usize = 256;
 
 impl<'a> Names<'a> {
@@ -44,14 +44,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The start of the only function of this name in an image.
     pub(super) fn start(&self, image: ImageId, name: &str) -> Option<u64> {
         let mut starts = self.starts(image, name);
         let only = starts.next()?;
         starts.next().is_none().then_some(only)
     }
 
-    /// The linkage name of the function that starts there.
     pub(super) fn at(&self, image: ImageId, start: u64) -> Option<Cow<'a, str>> {
         let NameSource::Binary(binary, _) = &self.name_sources[image] else {
             return None;
@@ -61,13 +59,14 @@ impl<'a> Names<'a> {
         starts_there.then(|| binary.function_name(function))?
     }
 
-    /// The starts of all functions of this name in an image. The marks that linkers add to names
-    /// of local functions which they move between units are no part of the name.
+    /// The starts of all functions of this name in an image.
     pub(super) fn starts(
         &self,
         image: ImageId,
         name: &str,
     ) -> impl Iterator<Item = u64> + use<'_, 'a> {
+        // The marks that linkers add to names of local functions which they move between units are
+        // no part of the name.
         let name = without_link_mark(name).to_owned();
         let binary = match &self.name_sources[image] {
             NameSource::Binary(binary, _) => Some(binary),
@@ -107,7 +106,8 @@ pub(super) fn base_of_part(part: &str) -> Option<&str> {
     base.map(|(base, _)| base)
 }
 
-/// A name without the marks of link-time optimization: `.llvm.123` of ThinLTO, `.lto_priv.0` of GCC.
+/// A name without the marks of link-time optimization: `.llvm.123` of ThinLTO, `.lto_priv.0` of
+/// GCC.
 pub(super) fn without_link_mark(name: &str) -> &str {
     // Half a million names are asked about; most of them do not end in a digit.
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -18,18 +18,18 @@ pub(super) struct FrameLines<'a> {
     pub(super) innermost: Option<LineId>,
     /// Of the calls that are inlined there, outermost first: the lines of their callers.
     pub(super) inlined: &'a [Option<LineId>],
-    /// The address as its file states it, where that is asked for.
     pub(super) address: Option<AddressId>,
 }
 
-/// The place of each address path, whose call path `paths` has. A call path may have more frames
-/// than addresses and inlined calls account for: who called these is known, but not from where.
+/// The place of each address path, whose call path `paths` has.
 pub(super) fn of_paths<'a>(
     tree: &AddressPaths,
     paths: &[PathId],
     lines: impl Fn(FrameId) -> FrameLines<'a>,
     builder: &mut Builder,
 ) -> Vec<PlaceId> {
+    // A call path may have more frames than addresses and inlined calls account for: who called
+    // these is known, but not from where.
     let mut places: Vec<PlaceId> = Vec::with_capacity(paths.len());
     let mut frames: Vec<PathId> = Vec::new();
     for ((_, path), &innermost) in tree.enumerate().zip(paths) {
@@ -108,7 +108,8 @@ mod tests {
                 })
             })
             .into();
-        // main { setup } calls jump, which no address is left of; it became read, which has lex inlined.
+        // main { setup } calls jump, which no address is left of; it became read, which has lex
+        // inlined.
         let mut path = None;
         let mut to = |function: usize, inlined| {
             let here = builder.path(path, functions[function], inlined);

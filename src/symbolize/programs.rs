@@ -85,8 +85,9 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, Unread
     Ok(builder.finish())
 }
 
-/// Adds caveats about a file. Indirect calls are not among them: each function has their number.
+/// Adds caveats about a file.
 fn tell(caveats: &mut Caveats, file: &Scanned) {
+    // Indirect calls are not among them: each function has their number.
     let (binary, calls) = (&file.binary, &file.calls);
     let path = binary.path().display();
     let nameless = calls

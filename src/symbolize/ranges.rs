@@ -8,16 +8,17 @@ use super::identity::Identities;
 use super::repair::Followed;
 use super::{Options, StaticCalls};
 
-/// If fewer than one sample in this number is cut, the code is not followed: that would take long
-/// for few samples. Without it the ranges are wider, and true.
+// If fewer than one sample in this number is cut, the code is not followed: that would take long
+// for few samples. Without it the ranges are wider, and true.
 const CUT_ONE_IN: u64 = 20;
 
-/// Whether stacks were cut so often that the code is followed. Where frame pointers are missing, most
-/// stacks are cut, too, and their programs are many (-a): that takes longer than recording again.
+/// Whether stacks were cut so often that the code is followed. Where frame pointers are missing,
+/// most stacks are cut, too, and their programs are many (-a): that takes longer than recording
+/// again.
 ///
 /// Frames that are missing within stacks are no reason. What may be missing there is known already,
-/// or nothing narrows it: between nearly all functions of a large program code leads through pointers,
-/// or copies of what is inlined.
+/// or nothing narrows it: between nearly all functions of a large program code leads through
+/// pointers, or copies of what is inlined.
 pub(super) fn are_needed(trace: &Trace, options: &Options) -> bool {
     // Where all of the code is read, there is nothing to follow.
     let is_asked_for = options.ranges && options.calls != StaticCalls::All;

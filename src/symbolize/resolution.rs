@@ -32,18 +32,15 @@ struct Resolved {
 pub(super) struct Resolution {
     frames: IdVec<FrameId, Option<Resolved>>,
     inlined: Vec<FunctionId>,
-    /// Where it is asked for, the line of each of these calls.
     call_lines: Vec<Option<LineId>>,
 }
 
 impl Resolution {
-    /// The physical function at an address.
     pub(super) fn physical(&self, frame: FrameId) -> FunctionId {
         let resolved = self.frames[frame].expect("every frame was planned for");
         resolved.physical
     }
 
-    /// Whether the function at an address has a name.
     pub(super) fn is_named(&self, frame: FrameId) -> bool {
         self.frames[frame].is_some_and(|resolved| resolved.named)
     }
@@ -58,12 +55,10 @@ impl Resolution {
         self.frames[frame].and_then(|resolved| resolved.line)
     }
 
-    /// All functions that are inlined at addresses.
     pub(super) fn inlined(&self) -> &[FunctionId] {
         &self.inlined
     }
 
-    /// The lines of the calls at an address.
     pub(super) fn lines(&self, frame: FrameId) -> FrameLines<'_> {
         self.frames[frame].map_or(FrameLines::default(), |resolved| FrameLines {
             innermost: resolved.line,
@@ -81,7 +76,6 @@ impl Resolution {
         inlined.unwrap_or_default()
     }
 
-    /// The function at an address and the calls that are inlined there.
     fn all_at(&self, place: FrameId) -> impl Iterator<Item = FunctionId> {
         let physical = self.frames[place].map(|resolved| resolved.physical);
         physical
@@ -89,9 +83,9 @@ impl Resolution {
             .chain(self.inlined_at(place).iter().copied())
     }
 
-    /// The functions of which some are missing outside of the innermost frame of a path, `None` if there may
-    /// be others: between the stack's frames, and inlined at the call in its caller, if that was
-    /// restored in part.
+    /// The functions of which some are missing outside of the innermost frame of a path, `None` if
+    /// there may be others: between the stack's frames, and inlined at the call in its caller, if
+    /// that was restored in part.
     pub(super) fn candidates(
         &self,
         checked: &Checked,
@@ -110,8 +104,8 @@ impl Resolution {
         Some(functions)
     }
 
-    /// The calls that are inlined at each of these addresses, outermost first, and whether there are
-    /// others at some, or the addresses are not known.
+    /// The calls that are inlined at each of these addresses, outermost first, and whether there
+    /// are others at some, or the addresses are not known.
     pub(super) fn inlined_at_all(&self, places: &[FrameId]) -> (&[FunctionId], bool) {
         let inlined = |place: &FrameId| self.inlined_at(*place);
         let Some((first, others)) = places.split_first() else {
@@ -127,7 +121,8 @@ impl Resolution {
         (&first[..shared], is_more)
     }
 
-    /// Which functions are inlined into which at the sampled places: caller and callee, each pair once.
+    /// Which functions are inlined into which at the sampled places: caller and callee, each pair
+    /// once.
     pub(super) fn contained(&self) -> FxHashSet<(FunctionId, FunctionId)> {
         let mut contained = FxHashSet::default();
         for resolved in self.frames.iter().flatten() {
@@ -141,8 +136,8 @@ impl Resolution {
         contained
     }
 
-    /// Cuts what is inlined at addresses where the stacks would have too much of it together. Returns
-    /// the depth below which it is left out.
+    /// Cuts what is inlined at addresses where the stacks would have too much of it together.
+    /// Returns the depth below which it is left out.
     pub(super) fn limit_inlined(&mut self, checked: &Checked) -> Option<usize> {
         let mut uses: IdVec<FrameId, u64> = IdVec::filled(0, self.frames.len());
         for path in checked.paths.iter() {
@@ -166,7 +161,6 @@ impl Resolution {
     }
 }
 
-/// Resolves the frames of checked stacks by the answers for their addresses.
 pub(super) fn resolve(
     checked: &Checked,
     addresses_of_images: &DistinctAddresses,
@@ -280,7 +274,6 @@ fn learn<'a>(
     identities.learn(image, &definitions, &code);
 }
 
-/// A line as the profile has it.
 fn line_of(
     line: Option<(NameId, u32)>,
     names: &Interner,

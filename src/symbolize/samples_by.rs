@@ -33,7 +33,6 @@ impl SamplesBy {
     }
 }
 
-/// The number of samples on each path and those that go on from it.
 pub(super) fn samples_below(trace: &Trace, checked: &Checked) -> IdVec<AddressPathId, u64> {
     let mut samples: IdVec<AddressPathId, u64> = IdVec::filled(0, checked.paths.len());
     for sample in &trace.samples {
@@ -48,7 +47,8 @@ pub(super) fn samples_below(trace: &Trace, checked: &Checked) -> IdVec<AddressPa
     samples
 }
 
-/// Enters each path after its caller and leaves it after its callees; `visit` hears which of the two.
+/// Enters each path after its caller and leaves it after its callees; `visit` hears which of the
+/// two.
 pub(super) fn walk(paths: &AddressPaths, mut visit: impl FnMut(AddressPathId, bool)) {
     let mut first: IdVec<AddressPathId, Option<AddressPathId>> = IdVec::filled(None, paths.len());
     let mut next = first.clone();

@@ -6,8 +6,8 @@
 //!   PERF_CONTEXT_KERNEL  ip  ret  ret  …  PERF_CONTEXT_USER  ip  ret  ret …
 //! ```
 //!
-//! The first address of a context is an instruction pointer, the others are return addresses. That of
-//! the user's context is where the kernel goes back to, if the kernel was at work.
+//! The first address of a context is an instruction pointer, the others are return addresses. That
+//! of the user's context is where the kernel goes back to, if the kernel was at work.
 
 use linux_perf_event_reader::{BranchSampleFormat, constants};
 
@@ -64,12 +64,10 @@ pub(super) struct Link {
 pub(super) struct Shape {
     /// It has as many frames as the recorder keeps at most.
     pub(super) cut: bool,
-    /// The number of frames in user space.
     pub(super) user_frames: usize,
 }
 
-/// The kernel's limit of frames where the event has none of its own
-/// (`kernel.perf_event_max_stack`).
+// The kernel's limit of frames where the event has none of its own (`kernel.perf_event_max_stack`).
 const DEFAULT_LIMIT: usize = 127;
 
 /// The addresses of a chain, innermost first, each with the place of its word and its space.
@@ -86,7 +84,8 @@ fn places(
 ) -> impl Iterator<Item = (usize, Space, CodeAddress)> {
     let mut space = Space::of(mode);
     let mut first_of_context = true;
-    // The user's part is the last. What looks like a marker in it is data that a frame pointer led to.
+    // The user's part is the last. What looks like a marker in it is data that a frame pointer led
+    // to.
     let mut is_in_last = false;
     let words = words.enumerate().map_while(move |(place, address)| {
         if let Some(next) = Space::of_marker(address).filter(|_| !is_in_last) {
@@ -107,8 +106,8 @@ fn places(
     words.flatten()
 }
 
-/// Whether the frame that was running is missing from a chain: what ran was not in user space, and the
-/// innermost frame is in user space, or there is none.
+/// Whether the frame that was running is missing from a chain: what ran was not in user space, and
+/// the innermost frame is in user space, or there is none.
 fn lacks_running_frame(innermost: Option<Space>, mode: Space) -> bool {
     mode != Space::User && innermost.is_none_or(|space| space == Space::User)
 }
@@ -120,7 +119,6 @@ pub(super) fn running_outside(sample: &Sample<'_>, chain: Words<'_>, mode: CpuMo
     sample.ip.filter(|_| is_outside)
 }
 
-/// A frame that a chain of frame pointers led to.
 fn by_frame_pointer(space: Space, address: CodeAddress) -> Link {
     Link {
         space,
@@ -151,15 +149,14 @@ pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Ve
     }
 }
 
-/// Whether the chain of a sample has frames in user space.
 pub(super) fn has_user_frames(sample: &Sample<'_>, mode: CpuMode) -> bool {
     let mut all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode);
     all.any(|(_, space, _)| space == Space::User)
 }
 
-/// Whether the kernel was at work for the user's code. Tracepoints of system calls have the user's
-/// registers, and say that they are the user's.
+/// Whether the kernel was at work for the user's code.
 pub(super) fn is_in_kernel(mode: CpuMode, attr: &Attr) -> bool {
+    // Tracepoints of system calls have the user's registers, and say that they are the user's.
     match mode {
         CpuMode::Kernel => true,
         CpuMode::User => attr.kind == constants::PERF_TYPE_TRACEPOINT,
@@ -207,9 +204,10 @@ pub(super) fn user_callers(
     is_full(addresses(chain, mode).count(), attr)
 }
 
-/// Whether a stack of so many frames is as long as the recorder lets it be. Where the limit is not
-/// recorded it is the usual one as a rule; a longer chain shows that it was raised.
+/// Whether a stack of so many frames is as long as the recorder lets it be.
 fn is_full(frames: usize, attr: &Attr) -> bool {
+    // Where the limit is not recorded it is the usual one as a rule; a longer chain shows that it
+    // was raised.
     match attr.sample_max_stack {
         0 => frames == DEFAULT_LIMIT,
         limit => frames >= usize::from(limit) && frames > 1,
@@ -233,7 +231,8 @@ pub(super) fn links(
     links.extend(all.map(|(_, space, address)| by_frame_pointer(space, address)));
     let recorded = links.len();
     let mode_space = Space::of(mode);
-    // A recorder may ask for the user's part of the stacks only. The code that ran is in the sample.
+    // A recorder may ask for the user's part of the stacks only. The code that ran is in the
+    // sample.
     if lacks_running_frame(links.first().map(|link| link.space), mode_space)
         && let Some(ip) = sample.ip
     {

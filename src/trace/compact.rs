@@ -20,21 +20,16 @@ use super::threads::TraceThread;
 use super::tracer::Tracer;
 use super::{AddressPathId, AddressPaths, TraceThreadId};
 
-/// Records are never so far behind, in nanoseconds.
+// Records are never so far behind, in nanoseconds.
 const BEHIND: u64 = 10_000_000_000;
 
 /// How large tables may become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Rows of samples.
     pub(super) samples: usize,
-    /// Paths.
     pub(super) paths: usize,
-    /// Images.
     pub(super) images: usize,
-    /// Threads.
     pub(super) threads: usize,
-    /// Chains that are remembered.
     pub(super) chains: usize,
 }
 
@@ -67,7 +62,6 @@ impl Limits {
 pub(super) struct Compacted {
     /// For each row of samples the row that it is part of now.
     pub(super) samples: Vec<SampleId>,
-    /// The same of time off the processor.
     pub(super) off_cpu: Vec<SampleId>,
     /// How many samples stand under `[seldom]`.
     pub(super) seldom: u64,
@@ -83,7 +77,6 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// Keeps a path and all its callers.
     fn path(&mut self, path: AddressPathId) {
         let mut next = Some(path).filter(|&path| !self.paths[path]);
         while let Some(path) = next {
@@ -116,11 +109,11 @@ impl Kept<'_> {
 }
 
 impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
-    /// Forgets processes and threads that have ended. The number of one may be another's by now, or
-    /// a process may have threads that outlive its first: what `is_there` stays. What is not may
-    /// still have records that are to come, as those are some time behind; `now` is the time up to
-    /// which they have come, in nanoseconds.
+    /// Forgets processes and threads that have ended.
     pub(super) fn forget_ended(&mut self, now: u64, is_there: &dyn Fn(i32) -> bool) {
+        // The number of one may be another's by now, or a process may have threads that outlive its
+        // first: what `is_there` stays. What is not may still have records that are to come, as
+        // those are some time behind; `now` is the time up to which they have come, in nanoseconds.
         let mut ended = self.ended.replace(Vec::new()).unwrap_or_default();
         ended.retain_mut(|ended| {
             if is_there(ended.tid) {
@@ -162,9 +155,9 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             || self.threads.table.rows().len() > limits.threads
     }
 
-    /// Makes the tables half as large as `limits` at most, as far as it depends on samples. `copies`
-    /// take the place of those that know images by their old ids. Returns for each row of samples
-    /// the row that it is part of now, and how many samples stand under `[seldom]`.
+    /// Makes the tables half as large as `limits` at most, as far as it depends on samples.
+    /// `copies` take the place of those that know images by their old ids. Returns for each row of
+    /// samples the row that it is part of now, and how many samples stand under `[seldom]`.
     pub(super) fn compact(
         &mut self,
         reader: &Reader,
@@ -214,7 +207,6 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         compacted
     }
 
-    /// The paths and threads of the most frequent samples, as far as there is room.
     fn kept(&self, limits: &Limits) -> (IdVec<AddressPathId, bool>, IdVec<TraceThreadId, bool>) {
         let paths = self.stacks.paths.rows();
         let mut kept = Kept {

@@ -5,8 +5,8 @@
 //!
 //! Our recorder writes what was counted into READ records, each with what has come since the one
 //! before, at the end or, where a recording is watched, a few times a second. A first count of zero
-//! says where counting begins: what was sampled before it is not compared, nor what is sampled after
-//! the last one.
+//! says where counting begins: what was sampled before it is not compared, nor what is sampled
+//! after the last one.
 
 use linux_perf_event_reader::{AttrFlags, constants};
 
@@ -35,7 +35,6 @@ pub(super) struct Counts {
     events: Vec<Sum>,
     /// Whether the first count has begun before the samples have.
     is_part: bool,
-    /// The periods of the samples that count by them, by event.
     periods: Vec<Periods>,
 }
 
@@ -48,14 +47,12 @@ impl Counts {
         };
     }
 
-    /// A sample was read.
     pub(super) fn sample(&mut self, event: usize, weight: u64) {
         let sum = self.sum(event);
         sum.weight = sum.weight.saturating_add(weight);
         sum.samples += 1;
     }
 
-    /// A sample that counts by its period was read.
     pub(super) fn period(&mut self, event: usize, period: u64) {
         if event >= self.periods.len() {
             self.periods.resize(event + 1, Periods::default());
@@ -63,12 +60,10 @@ impl Counts {
         self.periods[event].add(period);
     }
 
-    /// The periods of the samples, by event.
     pub(super) fn periods(&self) -> &[Periods] {
         &self.periods
     }
 
-    /// The counter of the event with this id was read.
     pub(super) fn read(&mut self, reader: &Reader, id: u64, value: u64) {
         let Some(event) = reader.event_of_id(id) else {
             return;
@@ -127,13 +122,11 @@ impl Counts {
     }
 }
 
-/// What a sample stands for.
 pub(super) fn weight_of(reader: &Reader, sample: &Sample<'_>) -> u64 {
     let attr = &reader.events()[sample.event].attr;
     sample.period.or(attr.fixed_period()).unwrap_or(1)
 }
 
-/// What an event counts.
 pub(super) fn counting(attr: &Attr) -> Counting {
     let excludes_kernel = attr.flags().contains(AttrFlags::EXCLUDE_KERNEL);
     Counting::of(attr.kind, attr.config, excludes_kernel)

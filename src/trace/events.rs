@@ -5,11 +5,12 @@ use linux_perf_event_reader::{SampleFormat, constants};
 use super::counts::counting;
 use crate::base::{Counting, Event, Sampling, Unit};
 
-/// `PERF_COUNT_SW_TASK_CLOCK`; before it is `PERF_COUNT_SW_CPU_CLOCK`.
+// `PERF_COUNT_SW_TASK_CLOCK`; before it is `PERF_COUNT_SW_CPU_CLOCK`.
 const TASK_CLOCK: u64 = 1;
 
-/// The event in the profile's terms. Without periods in its samples a sample counts one.
+/// The event in the profile's terms.
 pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
+    // Without periods in its samples a sample counts one.
     let mut event = Event::named(&description.name);
     let attr = &description.attr;
     // Whatever it is called.

@@ -5,7 +5,7 @@ use crate::base::{IdVec, WeightSum};
 use super::TraceSample;
 use super::samples::{self, SampleId, Samples};
 
-/// Less of a sample is forgotten.
+// Less of a sample is forgotten.
 const NOTHING: f64 = 1e-3;
 
 /// Weight and number of the samples of each row, faded up to the last time; and what the row had
@@ -41,10 +41,10 @@ impl Fading {
         }
     }
 
-    /// The rows as they were at the last time, except for those that are next to nothing. Weights are
-    /// rounded to whole ones, and so are the numbers of samples, in a way that keeps their sum: what
-    /// is left of a row is added to the next.
+    /// The rows as they were at the last time, except for those that are next to nothing.
     pub(super) fn rows(&self, samples: &Samples) -> Vec<TraceSample> {
+        // Weights are rounded to whole ones, and so are the numbers of samples, in a way that keeps
+        // their sum: what is left of a row is added to the next.
         let mut rest = 0.5;
         let sums = self.rows.iter().map(|row| {
             if row.count < NOTHING {
@@ -63,7 +63,7 @@ impl Fading {
         samples::rows(pairs.filter(|&(_, sum)| (sum.weight, sum.count) != (0, 0)))
     }
 
-    /// The same for other rows: `new` has for each old one the row that it is part of now.
+    /// The weights by other rows: `new` has for each old one the row that it is part of now.
     pub(super) fn moved(&self, samples: &Samples, new: &[SampleId]) -> Fading {
         let mut moved = Fading::default();
         moved.fade(samples, 1.0);

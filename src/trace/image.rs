@@ -20,8 +20,8 @@ define_id! {
 pub enum CallerBy {
     /// By unwinding rules, or by the processor: it is the caller.
     Rules,
-    /// In a copy of the stack, by rules or else by a frame pointer, after a frame pointer has led through
-    /// code without rules: it is the caller if that frame pointer was right.
+    /// In a copy of the stack, by rules or else by a frame pointer, after a frame pointer has led
+    /// through code without rules: it is the caller if that frame pointer was right.
     Copy,
     /// By a frame pointer, which skips the caller of a function that keeps no frame.
     FramePointer,
@@ -71,14 +71,15 @@ pub enum ImageKind {
         /// The process.
         pid: i32,
     },
-    /// Anonymous memory of a process over the mapping of this file, a library: a copy of its text, or code
-    /// that was made at run time after the file was unmapped; addresses are those in memory.
+    /// Anonymous memory of a process over the mapping of this file, a library: a copy of its text,
+    /// or code that was made at run time after the file was unmapped; addresses are those in
+    /// memory.
     Replaced {
         /// The process.
         pid: i32,
     },
-    /// Code that a process made at run time and listed in this file, a jitdump; addresses are places
-    /// in the file.
+    /// Code that a process made at run time and listed in this file, a jitdump; addresses are
+    /// places in the file.
     JitDump {
         /// The process.
         pid: i32,
@@ -93,7 +94,8 @@ pub enum ImageKind {
     },
     /// Addresses of a guest or a hypervisor.
     Guest,
-    /// Not code: a mark in a stack, whose path is its name. For addresses see [`FrameAddress::flaw`].
+    /// Not code: a mark in a stack, whose path is its name. For addresses see
+    /// [`FrameAddress::flaw`].
     Mark,
 }
 
@@ -128,8 +130,8 @@ pub struct FrameAddress {
     pub caller_by: CallerBy,
 }
 
-/// What can be said of the outer end of a stack that begins with a mark, by the address of the mark's
-/// frame: the place here, from 1.
+// What can be said of the outer end of a stack that begins with a mark, by the address of the
+// mark's frame: the place here, from 1.
 const FLAWS: [CaveatKind; 8] = [
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
@@ -148,7 +150,6 @@ impl FrameAddress {
         FLAWS.get(place.checked_sub(1)?).copied()
     }
 
-    /// The frame of a mark that says this.
     pub(super) fn of_mark(image: ImageId, flaw: Option<CaveatKind>) -> FrameAddress {
         let place = FLAWS.iter().position(|known| Some(*known) == flaw);
         FrameAddress {
@@ -159,7 +160,6 @@ impl FrameAddress {
     }
 }
 
-/// The image that is a mark.
 pub(super) fn mark_image(name: &str) -> Image {
     Image {
         file: None,
@@ -170,7 +170,6 @@ pub(super) fn mark_image(name: &str) -> Image {
     }
 }
 
-/// What a user mapping of this path is.
 pub(super) fn user_image_kind(path: &str, pid: i32) -> ImageKind {
     const GENERATED: [&str; 7] = [
         "//anon",

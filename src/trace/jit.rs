@@ -48,9 +48,9 @@ struct Feed {
     is_over: bool,
 }
 
-/// Code is listed after the file was made and mapped. It may be listed earlier by less than this
-/// number of nanoseconds, which is below the least offset of a time namespace: as a rule they are
-/// whole seconds.
+// Code is listed after the file was made and mapped. It may be listed earlier by less than this
+// number of nanoseconds, which is below the least offset of a time namespace: as a rule they are
+// whole seconds.
 const SLACK: u64 = 900_000_000;
 
 /// The jitdump files of all processes.
@@ -168,8 +168,8 @@ impl<'a> Dumps<'a> {
         }
     }
 
-    /// Returns the files that list code later than their process ended: their times are not those of
-    /// the recording.
+    /// Returns the files that list code later than their process ended: their times are not those
+    /// of the recording.
     pub(super) fn misfits(&self) -> FxHashSet<String> {
         let is_misfit = |feed: &&Feed| {
             let last = feed.code.last().map(|code| code.time);
@@ -211,7 +211,6 @@ impl<'a> Dumps<'a> {
     }
 }
 
-/// Whether times are those of `CLOCK_MONOTONIC`, which jitdump files have.
 fn has_monotonic_clock(reader: &Reader) -> bool {
     const CLOCK_MONOTONIC: u32 = 1;
     reader.events().iter().all(|event| {

@@ -60,7 +60,6 @@ impl Key {
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     key: Key,
-    /// The place of the chain.
     chain: u32,
     /// How many samples were counted here since the sums were taken; [`MIXED`] once they weigh
     /// differently.
@@ -69,8 +68,8 @@ struct Counted {
     weight: u64,
 }
 
-/// The count of a chain whose samples weigh differently. Those of a clock all weigh the same, so that
-/// few chains need a sum, which is one more place in memory.
+// The count of a chain whose samples weigh differently. Those of a clock all weigh the same, so
+// that few chains need a sum, which is one more place in memory.
 const MIXED: u32 = u32::MAX;
 
 const _: () = assert!(size_of::<Counted>() == 32);
@@ -139,7 +138,6 @@ impl KnownChains {
         Some(known.chain as usize)
     }
 
-    /// The stack of the chain at a place.
     pub(super) fn stack(&self, chain: usize) -> Stack {
         self.chains[chain].stack
     }
@@ -203,7 +201,6 @@ impl KnownChains {
     }
 }
 
-/// The sum of samples that weigh the same.
 fn sum_of(counted: &Counted) -> WeightSum {
     let count = u64::from(counted.count);
     WeightSum::equal(counted.weight.saturating_mul(count), count)

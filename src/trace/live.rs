@@ -24,14 +24,12 @@ pub struct LiveTrace<'o, 'scope, 'env> {
     feed: Feed,
     tracer: Tracer<'o, 'scope, 'env>,
     fading: Fading,
-    /// The same of time off the processor.
     fading_off_cpu: Fading,
     limits: Limits,
     /// Whether there is a thread of a number now.
     is_there: fn(i32) -> bool,
     scope: Workers<'scope, 'env>,
     unwinding: Unwinding<'env>,
-    /// Weight that is left under `[seldom]`.
     seldom: u64,
 }
 
@@ -107,8 +105,8 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
         self.feed.handed_out()
     }
 
-    /// Lets samples fade: those up to the last call keep this share of the weight that they had then,
-    /// and later ones count whole.
+    /// Lets samples fade: those up to the last call keep this share of the weight that they had
+    /// then, and later ones count whole.
     pub fn fade(&mut self, share: f64) {
         self.tracer.count_chains();
         self.fading.fade(&self.tracer.samples, share);

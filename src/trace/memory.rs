@@ -104,7 +104,6 @@ impl Mappings {
             .retain(|stubs| stubs.end <= start || end <= stubs.start);
     }
 
-    /// Maps stubs that count calls.
     pub(super) fn map_stubs(&mut self, stubs: Stubs) {
         self.unmap(stubs.start, stubs.end);
         self.stubs.push(stubs);
@@ -128,15 +127,14 @@ impl Mappings {
             .insert_mut(start, MappedRange { end, image, shift });
     }
 
-    /// Forgets the code that was generated in `start..end`.
     pub(super) fn ungenerate(&mut self, start: u64, end: u64) {
         if !self.generated.is_empty() {
             clear(&mut self.generated, start, end);
         }
     }
 
-    /// The parts of `start..end` at which something is mapped: each range, its image, and the address in
-    /// the image that it begins with.
+    /// The parts of `start..end` at which something is mapped: each range, its image, and the
+    /// address in the image that it begins with.
     fn shown(&self, start: u64, end: u64) -> Vec<((u64, u64), ImageId, u64)> {
         let before = self.ranges.range(..start).next_back();
         let ranges = before.into_iter().chain(self.ranges.range(start..end));
@@ -151,7 +149,6 @@ impl Mappings {
         self.ranges.is_empty()
     }
 
-    /// The same with other ids of images.
     fn renamed(&self, new: &mut dyn FnMut(ImageId) -> ImageId) -> Mappings {
         let mut renamed = |ranges: &Ranges| {
             let ranges = ranges.iter().map(|(&start, &range)| {
@@ -167,7 +164,6 @@ impl Mappings {
         }
     }
 
-    /// The image at an address, and the address in it.
     fn find(&self, address: u64) -> Option<(ImageId, u64)> {
         let find = |ranges: &Ranges, address: u64| {
             let (_, range) = ranges.range(..=address).next_back()?;
@@ -217,13 +213,11 @@ struct Maps {
 }
 
 impl Maps {
-    /// The image at an address, and the address in it.
     fn find(&self, address: u64) -> Option<(ImageId, u64)> {
         let found = self.now.find(address);
         found.or_else(|| self.before_exec.find(address))
     }
 
-    /// The image at a code address, and the address in it.
     fn find_code(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
         // A call at the very end of a mapping returns to the address behind it.
         let (image, at) = self.find(address.lookup())?;
@@ -246,12 +240,10 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// The image at an address, and the address in it.
     pub(super) fn find(&self, address: u64) -> Option<(ImageId, u64)> {
         self.maps.find(address)
     }
 
-    /// The image at a code address, and the address in it.
     pub(super) fn find_code(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
         self.maps.find_code(address)
     }
@@ -342,7 +334,6 @@ impl ProcessMemory {
         }
     }
 
-    /// The same process, for tables in which images have other ids.
     pub(super) fn renamed(&self, new: &mut dyn FnMut(ImageId) -> ImageId) -> ProcessMemory {
         ProcessMemory {
             birth: self.birth,
@@ -357,7 +348,6 @@ impl ProcessMemory {
         }
     }
 
-    /// The image at a code address, and the address in it.
     pub(super) fn find(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
         self.maps.find_code(address)
     }
@@ -367,12 +357,10 @@ impl ProcessMemory {
         self.maps.now.shown(start, end)
     }
 
-    /// The images that are mapped, each as often as it has ranges.
     pub(super) fn images(&self) -> impl Iterator<Item = ImageId> {
         self.maps.now.ranges.values().map(|range| range.image)
     }
 
-    /// The file of the program, if it is known.
     pub(super) fn program(&self) -> Option<ImageId> {
         self.program
     }
@@ -393,7 +381,6 @@ impl ProcessMemory {
         self.maps.now.site(address)
     }
 
-    /// Changes the mappings.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut Mappings)) {
         change(&mut self.maps.now);
         self.changed();
@@ -412,8 +399,9 @@ impl ProcessMemory {
         !self.maps.before_exec.is_empty()
     }
 
-    /// The program counter of its user is here. Where only the new program has code, that runs.
+    /// The program counter of its user is here.
     pub(super) fn is_at(&mut self, program_counter: u64) {
+        // Where only the new program has code, that runs.
         let Maps { now, before_exec } = &self.maps;
         if self.is_in_exec()
             && now.find(program_counter).is_some()

@@ -18,8 +18,8 @@
 //! lets samples fade, and drops the rarest stacks before they take too much memory.
 //!
 //! Nothing in a trace has a name yet. A sample takes memory only for a path that is new and for the
-//! entry of its chain in the cache. Frames that it shares with the previous sample of its thread take
-//! almost no time.
+//! entry of its chain in the cache. Frames that it shares with the previous sample of its thread
+//! take almost no time.
 
 mod build;
 mod chain;
@@ -135,8 +135,8 @@ impl TraceSample {
 }
 
 impl Trace {
-    /// Whether stacks hold callers of functions in user space. Without them a single frame is all there
-    /// is of user space, and nothing was cut.
+    /// Whether stacks hold callers of functions in user space. Without them a single frame is all
+    /// there is of user space, and nothing was cut.
     pub fn has_user_stacks(&self) -> bool {
         let lacking = [CaveatKind::NoStacks, CaveatKind::NoUserStacks];
         lacking.iter().all(|&kind| self.caveats.count(kind) == 0)

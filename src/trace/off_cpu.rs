@@ -32,7 +32,7 @@ use super::time_range::TimeRange;
 use super::timed::TimedSamples;
 use super::{AddressPathId, Trace, TraceEventId, TraceSample, TraceThreadId};
 
-/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CONTEXT_SWITCHES`.
+// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CONTEXT_SWITCHES`.
 const CONTEXT_SWITCHES: (u32, u64) = (1, 3);
 
 /// Whether each sample of an event is of a thread that leaves its processor.
@@ -62,8 +62,8 @@ pub(super) type Interval = switches::Interval<SwitchStack>;
 enum Half {
     /// The path of a stack whose interval goes on.
     Path(AddressPathId),
-    /// The interval of a stack that is being unwound: event, thread, weight, and when it was, from where
-    /// the part of time begins.
+    /// The interval of a stack that is being unwound: event, thread, weight, and when it was, from
+    /// where the part of time begins.
     Interval(TraceEventId, TraceThreadId, u64, Range<u64>),
 }
 
@@ -74,7 +74,6 @@ pub(super) struct OffCpu {
     /// Which events of the recording are of switches.
     sources: Vec<bool>,
     samples: Samples,
-    /// The samples by time, if that is asked for.
     timed: Option<TimedSamples>,
     tickets: u64,
     halves: FxHashMap<Ticket, Half>,
@@ -82,7 +81,7 @@ pub(super) struct OffCpu {
     is_any: bool,
 }
 
-/// The two events, by their order.
+// The two events, by their order.
 const BLOCKED: usize = 0;
 const PREEMPTED: usize = 1;
 /// How many they are.
@@ -135,13 +134,11 @@ impl OffCpu {
         }
     }
 
-    /// A thread was off the processor as the recording began.
     pub(super) fn was_off(&mut self, tid: i32, thread: TraceThreadId) {
         self.is_any = true;
         self.switches.was_off(tid, thread);
     }
 
-    /// A thread leaves its processor.
     pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
         self.is_any = true;
         self.switches.leaves(tid, time, preempted, thread);
@@ -215,12 +212,10 @@ impl OffCpu {
         }
     }
 
-    /// The samples of the two events by time, if there was any switch.
     pub(super) fn take_times(&mut self) -> Option<TimedSamples> {
         self.timed.take().filter(|_| self.is_any)
     }
 
-    /// The samples of the two events.
     pub(super) fn samples(&self) -> &Samples {
         &self.samples
     }
@@ -231,8 +226,8 @@ impl OffCpu {
         self.switches.forget_all();
     }
 
-    /// A sample for each interval that goes on, up to the last record. `mark` makes the path of those
-    /// without a stack.
+    /// A sample for each interval that goes on, up to the last record. `mark` makes the path of
+    /// those without a stack.
     pub(super) fn open_samples(
         &self,
         mut mark: impl FnMut(&'static str) -> AddressPathId,
@@ -258,8 +253,6 @@ impl OffCpu {
         samples.rows()
     }
 
-    /// Puts the events, and `rows` of their samples, behind those of the trace, if there was any
-    /// switch.
     pub(super) fn append_to(&self, trace: &mut Trace, rows: Vec<TraceSample>) {
         if !self.is_any {
             return;
@@ -303,7 +296,6 @@ impl OffCpu {
         self.halves.retain(is_needed);
     }
 
-    /// Tells of the paths and threads by which what is not counted yet is known.
     pub(super) fn each_pending(
         &self,
         tell: &mut dyn FnMut(Option<AddressPathId>, Option<TraceThreadId>),
@@ -346,13 +338,11 @@ impl OffCpu {
         }
     }
 
-    /// Forgets a thread that has ended.
     pub(super) fn forget(&mut self, tid: i32) {
         self.switches.forget(tid);
     }
 }
 
-/// The event that an interval is a sample of.
 fn event_of(interval: &Interval) -> TraceEventId {
     TraceEventId::new(if interval.preempted {
         PREEMPTED
@@ -361,7 +351,6 @@ fn event_of(interval: &Interval) -> TraceEventId {
     })
 }
 
-/// No samples of the two events.
 fn empty() -> Samples {
     let mut samples = Samples::default();
     (0..EVENTS).for_each(|_| samples.add_event());

@@ -64,8 +64,6 @@ impl Recording {
         Recording::of(reader, None, &FxHashMap::default())
     }
 
-    /// What is known of a recording that has samples up to this time, in which files were mapped first
-    /// at these times.
     pub(super) fn of(
         reader: &Reader,
         last: Option<u64>,
@@ -95,8 +93,8 @@ impl Recording {
         }
     }
 
-    /// The status of an image's file when it was mapped, and its content, as far as the recorder saw
-    /// them.
+    /// The status of an image's file when it was mapped, and its content, as far as the recorder
+    /// saw them.
     pub fn mapped_file(&self, image: &Image) -> Option<(&FileStatus, Option<&FileContent>)> {
         let mut files = self
             .files
@@ -104,8 +102,8 @@ impl Recording {
             .filter(|file| *utf8(&file.path) == *image.path);
         let file = match image.file {
             Some(id) => files.find(|file| id.may_be(file.status.id)),
-            // Calls were counted in it, and no sample was taken; if its path had led to several files, it
-            // may be any of them.
+            // Calls were counted in it, and no sample was taken; if its path had led to several
+            // files, it may be any of them.
             None => files.next().filter(|_| files.next().is_none()),
         }?;
         Some((&file.status, file.content.as_ref()))

@@ -5,7 +5,6 @@ use crate::base::{Distinct, IdVec, WeightSum, define_id};
 use super::{AddressPathId, TraceEventId, TraceSample, TraceThreadId};
 
 define_id! {
-    /// A row of [`Samples`].
     pub(super) SampleId
 }
 
@@ -27,7 +26,6 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Makes room for one event more.
     pub(super) fn add_event(&mut self) {
         self.totals.push(0);
     }
@@ -42,12 +40,10 @@ impl Samples {
         accepted.weight == weight
     }
 
-    /// Whether there is room for this weight in the total of an event.
     pub(super) fn has_room(&self, event: TraceEventId, weight: u64) -> bool {
         weight <= u64::MAX - self.totals[event]
     }
 
-    /// Adds a weight for which there is room to the total of an event.
     pub(super) fn take_room(&mut self, event: TraceEventId, weight: u64) {
         let total = &mut self.totals[event];
         *total = total.saturating_add(weight);
@@ -63,7 +59,6 @@ impl Samples {
         row
     }
 
-    /// Returns the same samples of `events` events at other places, and for each row its row there.
     pub(super) fn moved(
         &self,
         events: usize,
@@ -89,7 +84,6 @@ impl Samples {
         self.keys.rows()
     }
 
-    /// The weight and the number of each.
     pub(super) fn sums(&self) -> &IdVec<SampleId, WeightSum> {
         &self.sums
     }
@@ -105,7 +99,6 @@ impl Samples {
         )
     }
 
-    /// The same with samples that are not in a row yet.
     pub(super) fn rows_with(&self, others: Vec<(SampleKey, WeightSum)>) -> Vec<TraceSample> {
         let own = self
             .keys

@@ -19,10 +19,10 @@ use super::off_cpu::Ticket;
 use super::unwinders::{Batch, Job, Unwinders};
 use super::{Image, ImageId, TraceThreadId};
 
-/// How much of stacks, and how many of them, make a batch.
+// How much of stacks, and how many of them, make a batch.
 const BATCH_BYTES: usize = 512 << 10;
 const BATCH_JOBS: usize = 256;
-/// How many batches are in work.
+// How many batches are in work.
 const IN_WORK: u64 = 8;
 
 /// A sample that waits for its stack.
@@ -44,7 +44,6 @@ pub(super) struct Waiting {
     /// Whether the kernel was replacing the program: the old one's stack was gone already, and only
     /// where it was is known.
     pub(super) is_in_exec: bool,
-    /// Whether the kernel was at work.
     pub(super) is_in_kernel: bool,
     /// Whether the kernel has followed the frame pointers as well.
     pub(super) is_joined: bool,
@@ -95,9 +94,10 @@ pub(super) struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    /// Whether a sample has a copied stack. One of a kernel thread has no registers of a user. A copy is
-    /// empty where the page was not in memory: then frame pointers are better, if the kernel followed them.
+    /// Whether a sample has a copied stack.
     pub(super) fn is_in(sample: &Sample<'_>, attr: &Attr, mode: CpuMode) -> bool {
+        // One of a kernel thread has no registers of a user. A copy is empty where the page was not
+        // in memory: then frame pointers are better, if the kernel followed them.
         let is_wanted = attr.sample_format().contains(SampleFormat::STACK_USER);
         sample.user_registers.is_some()
             && match sample.user_stack {
@@ -132,7 +132,7 @@ impl Copy<'_> {
         self.bytes.is_empty()
     }
 
-    /// The same as of the call site from which a stub was entered, which has pushed so many bytes.
+    /// Goes back to the call site from which a stub was entered, which has pushed `pushed` bytes.
     pub(super) fn back_at(&mut self, (site, pushed): (u64, u64)) {
         const RSP: u16 = 7;
         if let Some(stack_pointer) = self.registers.stack_pointer() {
@@ -149,7 +149,6 @@ pub(super) struct Unwound<'a> {
     pub(super) frames: &'a [CodeAddress],
     /// How their callers were found.
     pub(super) joined: Joined,
-    /// The memory of its process at that moment.
     pub(super) memory: &'a Snapshot,
     /// The links outside of user space, outermost first.
     pub(super) kernel: &'a [Link],
@@ -190,7 +189,6 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
         }
     }
 
-    /// Counts the snapshots of memory.
     pub(super) fn snapshots(&mut self) -> &mut u32 {
         &mut self.snapshots
     }
@@ -246,7 +244,6 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
         }
     }
 
-    /// The next batch of all that wait.
     pub(super) fn next(
         &mut self,
         images: &IdVec<ImageId, Image>,

@@ -1,7 +1,7 @@
 //! From the call chain of a sample to the path of its stack.
 //!
-//! Most of the work is avoided: a chain that occurred before is known as a whole, and the outer part
-//! of a new one is mostly that of the thread's last chain.
+//! Most of the work is avoided: a chain that occurred before is known as a whole, and the outer
+//! part of a new one is mostly that of the thread's last chain.
 
 mod astray;
 mod find;
@@ -24,7 +24,7 @@ use super::paths::{AddressPath, DistinctPaths};
 use super::stack_copies::Unwound;
 use super::{AddressPathId, CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
-/// The name of images of unmapped addresses: each process may have one.
+// The name of images of unmapped addresses: each process may have one.
 static UNMAPPED: LazyLock<Arc<str>> = LazyLock::new(|| "[unmapped]".into());
 
 /// The stack of a sample.
@@ -35,13 +35,13 @@ pub(super) struct Stack {
     pub(super) flaw: Option<CaveatKind>,
     /// What is to be said of where its innermost frame is.
     pub(super) place: Option<CaveatKind>,
-    /// Whether it has frames in user space, by a call chain.
     pub(super) has_user_frames: bool,
     /// Whether these are two at most.
     pub(super) is_shallow: bool,
 }
 
-/// The state of a process's memory and of the kernel's: which process, and how often it had changed.
+/// The state of a process's memory and of the kernel's: which process, and how often it had
+/// changed.
 pub(super) type Memory = ((u32, u32), (u32, u32));
 
 /// The last stack of a thread; what the next one shares with it needs no look-up.
@@ -63,9 +63,9 @@ enum User<'a> {
     Past(i32, &'a Snapshot),
 }
 
-/// Of how many snapshots of memory the frames are remembered.
+// Of how many snapshots of memory the frames are remembered.
 const PAST: usize = 32;
-/// The same of processes as they are, and of how many threads the last stack.
+// More processes as they are, and last stacks of threads, are forgotten.
 const NOW: usize = 1024;
 
 /// How the user's part of a stack was found.
@@ -86,7 +86,6 @@ pub(super) struct Stacks {
     pub(super) frames: Distinct<FrameId, FrameAddress>,
     pub(super) paths: DistinctPaths,
     pub(super) processes: FxHashMap<i32, ProcessMemory>,
-    /// The kernel's and its modules' mappings.
     pub(super) kernel: ProcessMemory,
     /// How many processes began.
     births: u32,
@@ -107,7 +106,6 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// Tells of each image that was hit since the last time.
     pub(super) fn tell_hits(&mut self, tell: &mut dyn FnMut(&Image)) {
         for image in self.new_hits.drain(..) {
             tell(&self.images.rows()[image]);
@@ -123,7 +121,6 @@ impl Stacks {
         (process, self.kernel.state())
     }
 
-    /// A process begins, with the memory of its parent if that is known and `copies`.
     pub(super) fn fork(&mut self, pid: i32, parent: i32, copies: bool, time: Option<u64>) {
         self.births += 1;
         let child = match self.processes.get(&parent) {
@@ -180,13 +177,11 @@ impl Stacks {
         self.last.remove(&tid);
     }
 
-    /// A process ended, and its number may be another's.
     pub(super) fn forget_process(&mut self, pid: i32) {
         self.processes.remove(&pid);
         self.now.remove(&pid);
     }
 
-    /// The stack of a sample.
     pub(super) fn stack(
         &mut self,
         record: &Record<'_>,
@@ -214,7 +209,6 @@ impl Stacks {
         }
     }
 
-    /// The stack of a sample whose copy was unwound.
     pub(super) fn unwound(&mut self, unwound: &Unwound<'_>) -> Stack {
         let &Unwound { sample, joined, .. } = unwound;
         let (pid, tid) = (sample.pid, sample.tid);
@@ -290,7 +284,6 @@ impl Stacks {
         }
     }
 
-    /// The file that an address of a process is in, by its path.
     pub(super) fn file_at(&self, memory: &Snapshot, address: CodeAddress) -> Detail {
         let Some((image, _)) = memory.find(address.lookup()) else {
             return "[unmapped]".into();
@@ -309,8 +302,8 @@ impl Stacks {
     /// even the innermost frame is in no mapping, the mappings are what is missing, and nothing is
     /// cut.
     ///
-    /// `root` is the mark under which the links hang, if any, and what is to be said of them; `broken`
-    /// is what is to be said of a stack that is cut here.
+    /// `root` is the mark under which the links hang, if any, and what is to be said of them;
+    /// `broken` is what is to be said of a stack that is cut here.
     fn path(
         &mut self,
         user: User<'_>,
@@ -399,7 +392,6 @@ impl Stacks {
         self.mark_of(name, None)
     }
 
-    /// The same of a mark under which stacks hang of which this is to be said.
     fn mark_of(&mut self, name: &str, flaw: Option<CaveatKind>) -> AddressPathId {
         let image = self.images.id_of(mark_image(name));
         let frame = self.frame(FrameAddress::of_mark(image, flaw));

@@ -23,7 +23,7 @@ use super::tracer::mappings::listed_builds;
 use super::tracer::{Depths, Lost, Tracer};
 use super::{Image, ImageId, ImageKind, Recording, Trace, TraceSample};
 
-/// With fewer samples, no conclusion about frame pointers is possible.
+// With fewer samples, no conclusion about frame pointers is possible.
 const FEW_SAMPLES: u64 = 20;
 
 impl Tracer<'_, '_, '_> {
@@ -47,7 +47,6 @@ impl Tracer<'_, '_, '_> {
         self.learn_events(reader);
     }
 
-    /// The finished trace.
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
         self.finish_off_cpu();
         self.settle(reader);
@@ -77,8 +76,8 @@ impl Tracer<'_, '_, '_> {
         trace
     }
 
-    /// The trace as it is now, with rows of samples that are made of those of its tables: the second
-    /// are those of time off the processor.
+    /// The trace as it is now, with rows of samples that are made of those of its tables: the
+    /// second are those of time off the processor.
     pub(super) fn snapshot(
         &mut self,
         reader: &Reader,
@@ -269,7 +268,8 @@ fn has_chain(attr: &Attr) -> bool {
     attr.sample_format().contains(SampleFormat::CALLCHAIN)
 }
 
-/// Whether call chains were asked for without their part in user space, and nothing else holds that.
+/// Whether call chains were asked for without their part in user space, and nothing else holds
+/// that.
 fn excludes_user_stacks(reader: &Reader) -> bool {
     let attrs = reader.events().iter().map(|event| &event.attr);
     let mut chains = attrs.clone().filter(|attr| has_chain(attr));

@@ -32,15 +32,13 @@ pub(super) struct Interval<S> {
     pub(super) end: u64,
     /// Whether it could have gone on, and another thread had the processor.
     pub(super) preempted: bool,
-    /// The stack with which it left, if one was recorded.
     pub(super) stack: Option<S>,
     /// Whether it had left before the recording began: `start` is then where the recording begins.
     pub(super) before: bool,
-    /// The thread, by the name that it had as it left.
     pub(super) thread: TraceThreadId,
 }
 
-/// A part of an interval that lost records may fill, as `1 / SURE` of it, makes it unsure.
+// A part of an interval that lost records may fill, as `1 / SURE` of it, makes it unsure.
 const SURE: u64 = 100;
 
 /// How much was lost so far.
@@ -104,7 +102,6 @@ impl<S: Copy> Switches<S> {
         }
     }
 
-    /// A record was made at this time.
     pub(super) fn seen(&mut self, time: u64, cpu: Option<u32>) {
         self.first.get_or_insert(time);
         self.last = self.last.max(time);
@@ -141,9 +138,10 @@ impl<S: Copy> Switches<S> {
         self.places.insert(tid, ThreadState::Ended);
     }
 
-    /// A thread runs a new program. If it was not the first of its process it has the first one's
-    /// number now, and that one has ended.
+    /// A thread runs a new program.
     pub(super) fn exec(&mut self, tid: i32) {
+        // If it was not the first of its process it has the first one's number now, and that one
+        // has ended.
         if let Some(ThreadState::Ended) = self.places.get(&tid) {
             self.places.insert(tid, ThreadState::On(None));
         }
@@ -160,7 +158,6 @@ impl<S: Copy> Switches<S> {
         })
     }
 
-    /// Takes other names of stacks and threads.
     pub(super) fn rename(
         &mut self,
         new_stack: &dyn Fn(S) -> S,
@@ -178,7 +175,6 @@ impl<S: Copy> Switches<S> {
         }
     }
 
-    /// A thread was off the processor as the recording began.
     pub(super) fn was_off(&mut self, tid: i32, thread: TraceThreadId) {
         let off = ThreadState::Off {
             since: None,
@@ -202,7 +198,6 @@ impl<S: Copy> Switches<S> {
         }
     }
 
-    /// A thread is about to leave with this stack.
     pub(super) fn leaves_with(&mut self, tid: i32, stack: S) {
         self.runs(tid);
         let now = ThreadState::On(Some((stack, self.losses)));
@@ -212,7 +207,6 @@ impl<S: Copy> Switches<S> {
         }
     }
 
-    /// A thread leaves its processor.
     pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
         let losses = self.losses;
         let stack = match self.places.get(&tid) {
@@ -293,7 +287,6 @@ impl<S: Copy> Switches<S> {
         interval
     }
 
-    /// How long a thread was off, if it was and is known to have been all the time.
     fn sure_interval(&self, off: ThreadState<S>, end: u64) -> Option<Interval<S>> {
         let ThreadState::Off {
             since,

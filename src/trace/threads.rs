@@ -47,7 +47,6 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// A thread has a new name.
     pub(super) fn name(&mut self, pid: i32, tid: i32, name: &str) {
         self.names.insert(tid, name.into());
         self.current.remove(&(pid, tid));
@@ -102,7 +101,6 @@ impl Threads {
         ids.collect::<Vec<_>>().into()
     }
 
-    /// The row for the samples of a thread now.
     pub(super) fn of(&mut self, pid: i32, tid: i32) -> TraceThreadId {
         if let Some((_, id)) = self.last.filter(|&(last, _)| last == (pid, tid)) {
             return id;

@@ -30,8 +30,9 @@ impl From<TimeRange> for Scope {
 }
 
 impl TimeRange {
-    /// The part from `start` to `end`, which is not in it, in nanoseconds after the first sample. It
-    /// begins or ends with the recording where there is `None`. Returns `None` if nothing is in it.
+    /// The part from `start` to `end`, which is not in it, in nanoseconds after the first sample.
+    /// It begins or ends with the recording where there is `None`. Returns `None` if nothing is in
+    /// it.
     ///
     /// ```
     /// use proftool::input::TimeRange;
@@ -44,7 +45,7 @@ impl TimeRange {
         TimeRange::new(start, end, false)
     }
 
-    /// The same in nanoseconds of the recorder's clock.
+    /// The part from `start` to `end` in nanoseconds of the recorder's clock.
     pub fn of_clock(start: Option<u64>, end: Option<u64>) -> Option<TimeRange> {
         TimeRange::new(start, end, true)
     }
@@ -85,7 +86,8 @@ impl TimeRange {
         (at(self.start, 0), at(self.end, u64::MAX))
     }
 
-    /// When it begins by the recorder's clock: not before the first sample, which was taken at `first`.
+    /// When it begins by the recorder's clock: not before the first sample, which was taken at
+    /// `first`.
     pub(super) fn begin(self, first: u64) -> u64 {
         self.absolute(first).0.max(first)
     }
@@ -98,15 +100,14 @@ impl TimeRange {
         (self.begin(first) - first, end)
     }
 
-    /// What of the time from `start` to `end` is in it, where it is counted from `first` on; `None` if
-    /// nothing is.
+    /// What of the time from `start` to `end` is in it, where it is counted from `first` on; `None`
+    /// if nothing is.
     pub(super) fn overlap(self, first: u64, start: u64, end: u64) -> Option<Range<u64>> {
         let (begin, limit) = self.absolute(first);
         let (from, to) = (begin.max(start), limit.min(end));
         (from < to || self.is_all()).then(|| from..to.max(from))
     }
 
-    /// Whether a sample at `time` is in it, where the first one was taken at `first`.
     pub(super) fn covers(self, first: u64, time: u64) -> bool {
         let (begin, limit) = self.absolute(first);
         begin <= time && (time < limit || self.end.is_none())

@@ -1,5 +1,5 @@
-//! When samples were taken: sums by slices of equal length, counted from the first sample, or from where
-//! the part of time begins that is looked at.
+//! When samples were taken: sums by slices of equal length, counted from the first sample, or from
+//! where the part of time begins that is looked at.
 //!
 //! The length of a recording is known only at its end. So slices begin short, and when there are
 //! too many of them, each two become one:
@@ -9,8 +9,8 @@
 //!   2 ms each    0   1   … 127   128
 //! ```
 //!
-//! Samples that are equal in event, thread, path and slice are added up, so that memory does not grow
-//! with the length of a recording on the same stacks.
+//! Samples that are equal in event, thread, path and slice are added up, so that memory does not
+//! grow with the length of a recording on the same stacks.
 
 use std::mem;
 
@@ -19,13 +19,13 @@ use crate::base::{Distinct, SliceSum, SliceSums, SmallSum, define_id};
 use super::samples::SampleKey;
 use super::{AddressPathId, TraceEventId, TraceThreadId};
 
-/// The shortest slice, in nanoseconds.
+// The shortest slice, in nanoseconds.
 const SHORTEST: u64 = 1_000_000;
-/// How many slices there are at most.
+// How many slices there are at most.
 const SLICES: u64 = 256;
-/// With fewer rows than this, adding up equal rows saves nothing.
+// With fewer rows than this, adding up equal rows saves nothing.
 const FEW: usize = 4096;
-/// How many samples are taken before memory is given back.
+// How many samples are taken before memory is given back.
 const CHUNK: usize = 1 << 16;
 
 /// The samples of a thread on a path in a slice of time.
@@ -69,8 +69,8 @@ impl Times {
     }
 }
 
-/// Samples, from the last to the first. There may be as many as a recording has: as they are taken, their
-/// memory is given back.
+/// Samples, from the last to the first. There may be as many as a recording has: as they are taken,
+/// their memory is given back.
 #[derive(Debug)]
 pub struct LastFirst(Rows);
 
@@ -97,8 +97,8 @@ define_id! {
     OwnerId
 }
 
-/// The samples of an owner on a path in a slice. There may be as many as a recording has, and twice as many
-/// while they are sorted, so they are small.
+/// The samples of an owner on a path in a slice. There may be as many as a recording has, and twice
+/// as many while they are sorted, so they are small.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     owner: OwnerId,
@@ -136,7 +136,6 @@ impl Rows {
         }
     }
 
-    /// Changes all sums.
     fn change(&mut self, change: impl Fn(SliceSum) -> SliceSum) {
         let sums = mem::take(&mut self.sums);
         for row in &mut self.rows {
@@ -144,7 +143,6 @@ impl Rows {
         }
     }
 
-    /// Sorts the rows and adds equal ones up.
     fn add_up(&mut self) {
         self.sort();
         let sums = &mut self.sums;
@@ -166,9 +164,10 @@ impl Rows {
         }
     }
 
-    /// Sorts by event, thread, path and slice. Samples come in order of time, which is that of slices:
-    /// what leaves equal rows in their order has to look at the others only.
+    /// Sorts by event, thread, path and slice.
     fn sort(&mut self) {
+        // Samples come in order of time, which is that of slices: what leaves equal rows in their
+        // order has to look at the others only.
         let Rows { rows, owners, sums } = self;
         let owners = owners.rows();
         let mut spare = Vec::new();
@@ -180,8 +179,8 @@ impl Rows {
     }
 }
 
-/// Puts the rows where they belong by counting how many there are of each number; rows of one number
-/// stay in their order. `spare` is room for them, if it is not empty.
+/// Puts the rows where they belong by counting how many there are of each number; rows of one
+/// number stay in their order. `spare` is room for them, if it is not empty.
 fn sort_by_number(rows: &mut Vec<Row>, number: impl Fn(&Row) -> usize, spare: &mut Vec<Row>) {
     let numbers = || rows.iter().map(&number);
     let (Some(least), Some(most)) = (numbers().min(), numbers().max()) else {
@@ -288,8 +287,8 @@ impl TimedSamples {
         self.distinct = self.rows.rows.len();
     }
 
-    /// The sums, with those of other events behind them, whose numbers are counted on from `behind`;
-    /// `None` if some sample had no time.
+    /// The sums, with those of other events behind them, whose numbers are counted on from
+    /// `behind`; `None` if some sample had no time.
     pub(super) fn finish(mut self, others: Option<TimedSamples>, behind: usize) -> Option<Times> {
         if !self.is_whole {
             return None;

@@ -35,7 +35,6 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     on_hit: &'o mut dyn FnMut(&Image),
     /// Code that processes generated, where files tell of it.
     pub(super) dumps: Dumps<'env>,
-    /// Samples whose copied stacks are being unwound, if such stacks are.
     pub(super) copies: Option<StackCopies<'scope, 'env>>,
     pub(super) trace: Trace,
     pub(super) threads: Threads,
@@ -53,32 +52,28 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) ended: Option<Vec<Ended>>,
     /// Programs that were started, and files that were mapped in user space.
     pub(super) execs: u64,
-    /// Whether something ran before the recording began.
     pub(super) ran_before: bool,
     pub(super) mapped: u64,
-    /// When each file was mapped first.
     pub(super) first_mapped: FxHashMap<FileId, u64>,
     /// Which files the programs have that were started later.
     pub(super) uncounted: Uncounted,
-    /// Samples that were taken in.
     pub(super) taken: u64,
     pub(super) times: Option<(u64, u64)>,
-    /// The samples by time, if that is asked for.
     pub(super) timed: Option<TimedSamples>,
     pub(super) lost: Lost,
     pub(super) counts: Counts,
     pub(super) depths: Depths,
 }
 
-/// What was lost, as reported twice: by the kernel when it happened, and by the recorder at the end,
-/// which counts all of it again.
+/// What was lost, as reported twice: by the kernel when it happened, and by the recorder at the
+/// end, which counts all of it again.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     pub(super) records: u64,
     pub(super) samples: u64,
 }
 
-/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`.
+// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`.
 const LOST_SAMPLES_BPF: u16 = 1 << 15;
 
 /// How deep the user's stacks are on the whole.
@@ -123,7 +118,6 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// Takes in one record.
     pub(super) fn record(&mut self, reader: &Reader, record: &Record<'_>) {
         match &record.body {
             Body::Sample(sample) => self.sample(reader, record, sample),
@@ -309,7 +303,6 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         sample.time.map(|time| time.saturating_sub(begin))
     }
 
-    /// Counts a sample by its time, if that is asked for.
     fn note_time(
         &mut self,
         (event, thread, path): (usize, TraceThreadId, AddressPathId),
@@ -339,7 +332,6 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// Whether a sample is in the part of time that is looked at.
     fn covers(&mut self, sample: &Sample<'_>) -> bool {
         let Some(time) = sample.time else {
             // Nothing tells when it was: it is in the whole of time only.
@@ -386,12 +378,10 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// How many events the trace has.
     pub(super) fn events(&self) -> usize {
         self.trace.events.len()
     }
 
-    /// Makes rows for events that the reader has and the trace has not.
     pub(super) fn learn_events(&mut self, reader: &Reader) {
         for description in &reader.events()[self.trace.events.len()..] {
             self.trace.events.push(event(description));
@@ -417,7 +407,6 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// Counts what is to be said of the stack of some samples; `detail` is what to say of a flaw.
     fn note(
         &mut self,
         stack: Stack,

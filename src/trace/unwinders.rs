@@ -58,7 +58,6 @@ pub(super) struct Batch {
     pub(super) callers: Vec<u64>,
     /// The frames of all jobs, innermost first.
     pub(super) frames: Vec<CodeAddress>,
-    /// For each job the end of its frames, and how they were found.
     pub(super) ends: Vec<(usize, Joined)>,
 }
 
@@ -104,7 +103,6 @@ pub(super) struct Unwinders<'scope, 'env> {
     /// How many are yet to be started.
     helpers: usize,
     own: Worker,
-    /// The number of the next batch that is given, and of the next that is taken back.
     next_given: u64,
     next_taken: u64,
 }
@@ -256,7 +254,6 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
         self.next_given - self.next_taken
     }
 
-    /// Gives a batch to the workers.
     pub(super) fn give(&mut self, batch: Batch) {
         if self.helpers > 0 {
             let shared = self.shared.clone();
@@ -271,9 +268,9 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
         self.shared.changed.notify_all();
     }
 
-    /// Takes the next batch back; `None` when the workers have no batch. What the workers have not begun is
-    /// done here meanwhile.
+    /// Takes the next batch back; `None` when the workers have no batch.
     pub(super) fn take(&mut self) -> Option<Batch> {
+        // What the workers have not begun is done here meanwhile.
         if self.in_work() == 0 {
             return None;
         }
@@ -296,7 +293,6 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
         }
     }
 
-    /// Unwinds a batch here and now.
     pub(super) fn unwind(&mut self, batch: &mut Batch) {
         self.own.unwind(batch, &self.shared);
     }

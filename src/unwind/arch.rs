@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             perf (asm/perf_regs.h)                     DWARF
-//!   x86-64    ax bx cx dx si di bp sp ip … r8=16 … r15   rax rdx rcx rbx rsi rdi rbp rsp r8 … r15 ra=16
+//!   x86-64    ax bx cx dx si di bp sp ip … r8=16 … r15   rax rdx rcx rbx rsi rdi rbp rsp r8 … ra=16
 //!   i686      the same, with r8 to r15 of no meaning     eax ecx edx ebx esp ebp esi edi eip=8
 //!   AArch64   x0 … x30 sp=31 pc=32                       the same
 //!   RISC-V    pc=0 x1=ra x2=sp … x31                     x0 … x31; pc has none
@@ -28,10 +28,10 @@ pub enum Arch {
 /// How many registers are kept: those that stacks need, and the program counter.
 pub(super) const SLOTS: usize = 33;
 
-/// The place of the program counter where DWARF has no number for it.
+// The place of the program counter where DWARF has no number for it.
 const LAST: u8 = SLOTS as u8 - 1;
 
-/// DWARF's numbers of perf's first nine registers; the last is the instruction pointer.
+// DWARF's numbers of perf's first nine registers; the last is the instruction pointer.
 const X86_64: [u8; 9] = [0, 3, 2, 1, 4, 5, 6, 7, 16];
 const X86: [u8; 9] = [0, 3, 1, 2, 6, 7, 5, 4, 8];
 
@@ -107,7 +107,6 @@ impl Arch {
         u8::try_from(number).ok().filter(|&number| number < limit)
     }
 
-    /// The place of the program counter.
     pub(super) fn program_counter(self) -> u8 {
         match self {
             Arch::X86_64 => 16,
@@ -116,7 +115,6 @@ impl Arch {
         }
     }
 
-    /// The place of the stack pointer.
     pub(super) fn stack_pointer(self) -> u8 {
         match self {
             Arch::X86_64 => 7,
@@ -134,8 +132,8 @@ impl Arch {
         }
     }
 
-    /// The places in which a handler of exceptions gets its data: calls do not keep them, so that no other
-    /// function saves them.
+    /// The places in which a handler of exceptions gets its data: calls do not keep them, so that
+    /// no other function saves them.
     pub(super) fn handler_data(self) -> [u8; 2] {
         match self {
             Arch::X86_64 | Arch::Aarch64 => [0, 1],
@@ -144,7 +142,6 @@ impl Arch {
         }
     }
 
-    /// The place of the frame pointer.
     pub(super) fn frame_pointer(self) -> u8 {
         match self {
             Arch::X86_64 => 6,
@@ -155,8 +152,9 @@ impl Arch {
     }
 
     /// Where the caller's frame pointer and the return address are, counted from where the frame
-    /// pointer of a function that keeps one points to. RISC-V's points behind the two words.
+    /// pointer of a function that keeps one points to.
     pub(super) fn frame_record(self) -> (i64, i64) {
+        // RISC-V's points behind the two words.
         let word = i64::from(self.word());
         match self {
             Arch::Riscv64 | Arch::Riscv32 => (-2 * word, -word),

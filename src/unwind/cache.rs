@@ -28,7 +28,7 @@ pub(super) enum Known<'a> {
     Row(&'a UnwindRow),
 }
 
-/// The same, as it is kept.
+/// A row as it is kept, in the fewest bytes.
 #[derive(Clone, Copy)]
 enum Kept {
     Unruled,
@@ -54,7 +54,7 @@ struct Recent {
     kept: Kept,
 }
 
-/// The number of recent answers, as a power of two: 256 KiB of them.
+// The number of recent answers, as a power of two: 256 KiB of them.
 const RECENT_BITS: u32 = 14;
 
 impl Cache {
@@ -72,7 +72,6 @@ impl Cache {
         }
     }
 
-    /// The row for the instruction at an address of a process.
     pub(super) fn row<C: ProcessCode>(&mut self, code: &C, address: u64, arch: Arch) -> Known<'_> {
         // The bits of a product that depend on all bits of the address.
         let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT_BITS);

@@ -9,9 +9,9 @@ use super::arch::Arch;
 use super::registers::Registers;
 use super::stack::StackCopy;
 
-/// The longest expression that is kept, in bytes. Those of compilers have ten or so.
+// The longest expression that is kept, in bytes. Those of compilers have ten or so.
 const LENGTH_LIMIT: usize = 1 << 10;
-/// The most values on the stack of an expression.
+// The most values on the stack of an expression.
 const DEPTH: usize = 32;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -91,7 +91,6 @@ impl Expression {
     }
 }
 
-/// The expression in one of the common forms, if it has it.
 fn short(bytes: &[u8], arch: Arch) -> Option<Form> {
     let mut rest = EndianSlice::new(bytes, LittleEndian);
     let first = Operation::parse(&mut rest, encoding(arch)).ok()?;
@@ -200,7 +199,6 @@ fn jump<'a>(bytes: &'a [u8], rest: Slice<'_>, target: i16) -> Result<Slice<'a>, 
     Ok(EndianSlice::new(rest.ok_or(Missing::Value)?, LittleEndian))
 }
 
-/// One operation that does not jump.
 fn apply(
     operation: Operation<Slice<'_>>,
     with: Circumstances<'_>,

@@ -19,8 +19,8 @@ pub struct FrameState {
     pub is_outermost: bool,
     /// Whether it is the code that a signal handler returns to.
     pub is_signal_frame: bool,
-    /// Whether it saves the registers in which handlers of exceptions get their data, as functions do that
-    /// return to a handler (GCC's `__builtin_eh_return`).
+    /// Whether it saves the registers in which handlers of exceptions get their data, as functions
+    /// do that return to a handler (GCC's `__builtin_eh_return`).
     pub returns_to_handlers: bool,
 }
 

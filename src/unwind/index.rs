@@ -28,7 +28,6 @@ pub(super) enum Index {
 pub(super) struct Span {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where in the section the entry begins.
     pub(super) entry: usize,
 }
 
@@ -37,7 +36,6 @@ pub(super) struct Span {
 pub(super) struct Candidate {
     /// Where the entry should begin.
     pub(super) start: u64,
-    /// Where in the section the entry begins.
     pub(super) entry: usize,
     /// Where the next entry begins: another candidate covers addresses from here on.
     pub(super) next: u64,
@@ -55,11 +53,11 @@ pub(super) struct Linked {
     entries: u64,
 }
 
-/// `DW_EH_PE_datarel | DW_EH_PE_sdata4`.
+// `DW_EH_PE_datarel | DW_EH_PE_sdata4`.
 const RELATIVE: u8 = 0x3b;
-/// `DW_EH_PE_udata4`.
+// `DW_EH_PE_udata4`.
 const COUNT: u8 = 0x03;
-/// The sizes of what is encoded as `DW_EH_PE_*4`, whatever it is counted from.
+// The sizes of what is encoded as `DW_EH_PE_*4`, whatever it is counted from.
 const FOUR_BYTES: [u8; 2] = [0x03, 0x0b];
 
 impl Linked {
@@ -115,19 +113,19 @@ impl Linked {
     }
 }
 
-/// The first number of a row.
 fn start_of(row: &[u8; 8]) -> i32 {
     let [a, b, c, d, ..] = *row;
     i32::from_le_bytes([a, b, c, d])
 }
 
 impl Index {
-    /// Goes through the entries of a section. What cannot be read is passed over by its size.
+    /// Goes through the entries of a section.
     pub(super) fn made<'a, S>(section: &S, bytes: &'a [u8], bases: &BaseAddresses) -> Index
     where
         S: UnwindSection<EndianSlice<'a, LittleEndian>>,
         S::Offset: From<usize>,
     {
+        // What cannot be read is passed over by its size.
         let mut spans = Vec::new();
         // Entries share few common ones, and those of one stand together.
         let mut last: Option<(S::Offset, CommonInformationEntry<_>)> = None;
@@ -163,7 +161,6 @@ impl Index {
         Index::Made(spans)
     }
 
-    /// The entry that covers an address if one does.
     pub(super) fn find(&self, address: u64) -> Option<Candidate> {
         match self {
             Index::Linked(linked) => linked.find(address),
@@ -180,9 +177,10 @@ impl Index {
     }
 }
 
-/// The size of the entry at `at`, with its length field; `None` at the end. A length of zero, which
-/// ends `.eh_frame` and may stand between the parts of several object files, is an entry too.
+/// The size of the entry at `at`, with its length field; `None` at the end.
 fn entry_size(bytes: &[u8], at: usize) -> Option<usize> {
+    // A length of zero, which ends `.eh_frame` and may stand between the parts of several object
+    // files, is an entry too.
     let rest = bytes.get(at..)?;
     let short = u32::from_le_bytes(*rest.first_chunk()?);
     if short != u32::MAX {

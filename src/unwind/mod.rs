@@ -1,5 +1,5 @@
-//! Unwinds a copy of a user stack to return addresses, from the registers at that moment and the call
-//! frame information of the mapped files.
+//! Unwinds a copy of a user stack to return addresses, from the registers at that moment and the
+//! call frame information of the mapped files.
 //!
 //! ```text
 //!   registers, stack copy ─▶ walk ─▶ frames, innermost first, and how they end

@@ -7,7 +7,6 @@ use crate::perfdata;
 #[derive(Clone, Debug)]
 pub struct Registers {
     arch: Arch,
-    /// One bit for each value that is known.
     known: u64,
     values: [u64; SLOTS],
 }
@@ -34,7 +33,7 @@ impl Registers {
         registers
     }
 
-    /// The same with another value of DWARF's register `number`, where stacks need that one.
+    /// Sets DWARF's register `number`, where stacks need that one.
     #[must_use]
     pub fn with(mut self, number: u16, value: u64) -> Registers {
         if let Some(slot) = self.arch.of_dwarf(number) {
@@ -43,7 +42,7 @@ impl Registers {
         self
     }
 
-    /// The same with another program counter.
+    /// Sets the program counter.
     #[must_use]
     pub fn at(mut self, program_counter: u64) -> Registers {
         let value = self.arch.wrap(program_counter);
@@ -71,7 +70,6 @@ impl Registers {
         (self.known >> slot & 1 != 0).then_some(value)
     }
 
-    /// Sets a register whose place is below [`SLOTS`].
     pub(super) fn set(&mut self, slot: u8, value: u64) {
         if let Some(place) = self.values.get_mut(usize::from(slot)) {
             *place = value;

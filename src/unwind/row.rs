@@ -9,16 +9,20 @@ use super::expression::Expression;
 use crate::binary::GoStack;
 
 /// How the canonical frame address is found: the stack pointer as it was before the call.
+///
+/// ```text
+///   rsp ─▶ [local][rbx][rbp][ra] ◀─ CFA    CFA = rsp + 32; ra = [CFA − 8]; rbp = [CFA − 16]
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cfa {
-    /// A register and an offset.
+    /// `CFA = register + offset`
     Register {
-        /// The register's number.
+        /// Its number in DWARF.
         register: u8,
-        /// What to add.
+        /// What to add, in bytes.
         offset: i64,
     },
-    /// By an expression.
+    /// `CFA = expression`
     Expression(Expression),
 }
 
@@ -27,22 +31,21 @@ pub enum Cfa {
 pub enum Rule {
     /// It is lost; the return address of a function that nothing called.
     Undefined,
-    /// It is in memory, at this offset from the CFA.
+    /// `r = [CFA + offset]`
     Saved(i64),
-    /// It is in memory, at this offset from the CFA, if the register itself points there; else it has
-    /// not changed. So it is with the frame pointer where the function's own is known to be there
-    /// once it is set.
+    /// `r = [CFA + offset]` if `r = CFA + offset`, else it has not changed: of the frame pointer
+    /// where the function's own is known to be there once it is set.
     SavedIfPointed(i64),
-    /// It is in memory, at this offset from the CFA, unless this is the first code of a new thread:
-    /// that has 0 from the system call that made it, and nothing called it.
+    /// `r = [CFA + offset]`; none if `rax = 0`, as in the first code of a new thread, which nothing
+    /// called: that is what the system call that made it returns there.
     SavedInParent(i64),
-    /// It is the CFA plus this offset.
+    /// `r = CFA + offset`
     Value(i64),
-    /// It is in another register.
+    /// `r = other`
     Register(u8),
-    /// It is in memory where an expression says.
+    /// `r = [expression]`
     SavedAt(Expression),
-    /// It is what an expression says.
+    /// `r = expression`
     ValueOf(Expression),
 }
 
@@ -58,7 +61,6 @@ pub struct UnwindRow {
     pub is_signal_frame: bool,
     /// The rules of registers that have changed, by register.
     pub rules: Box<[(u8, Rule)]>,
-    /// Whether a rule reads a register of the frame itself.
     pub(super) reads_registers: bool,
 }
 
@@ -120,8 +122,14 @@ impl UnwindRow {
 
     /// The row of a stub of a linkage table, for which not all linkers write rules.
     ///
-    /// On x86 a stub for lazy binding is `jmp *slot; push number; jmp first` in 16 bytes; the
-    /// last jump starts at byte 11. Other stubs have no instruction that far in.
+    /// ```text
+    ///   x86, lazy binding   0: jmp *slot    CFA = rsp + 8     ra = [CFA − 8]
+    ///                       6: push number  CFA = rsp + 8
+    ///                      11: jmp first    CFA = rsp + 16    behind the number
+    ///   AArch64, RISC-V                     CFA = sp          ra = x30, x1
+    /// ```
+    ///
+    /// Other stubs of x86 have no instruction as far in as byte 11.
     pub(super) fn of_stub(arch: Arch) -> Option<UnwindRow> {
         let saved = -i64::from(arch.word());
         let x86 = |sp: gimli::DwOp, pc: gimli::DwOp, shift: gimli::DwOp, return_address: u8| {
@@ -179,9 +187,17 @@ impl UnwindRow {
         })
     }
 
-    /// The row of code that returns from a signal handler: what was interrupted goes on with the registers that the kernel has saved above the stack pointer. musl
-    /// has no rules for its own.
+    /// The row of code that returns from a signal handler: what was interrupted goes on with the
+    /// registers that the kernel has saved above the stack pointer.
+    ///
+    /// ```text
+    ///   rsp ─▶ [uc_flags][uc_link][uc_stack: 3 words]
+    ///          [r8]…[r15][rdi][rsi][rbp][rbx][rdx][rax][rcx][rsp][rip]
+    ///
+    ///   CFA = [rsp + 8 · (5 + 15)]     r8 = [rsp + 8 · 5]  …  rip = [rsp + 8 · (5 + 16)]
+    /// ```
     pub(super) fn of_signal_return(arch: Arch) -> Option<UnwindRow> {
+        // musl has no rules for its own.
         // The words of `struct ucontext` up to its registers, and these by their numbers in DWARF.
         const CONTEXT: i64 = 5;
         const SAVED: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
@@ -216,10 +232,16 @@ impl UnwindRow {
         })
     }
 
-    /// The row of an address of a Go program, by how far the stack has grown there. Go has no rules of
-    /// DWARF for its own code, or such as leave the frame pointer out. A function saves it next to the
-    /// return address, at a moment that its table does not tell. `None` in a function that changes
-    /// to another stack.
+    /// The row of an address of a Go program, by how far the stack has grown there; `None` in a
+    /// function that changes to another stack.
+    ///
+    /// ```text
+    ///   rsp ─▶ [growth bytes … rbp][ra] ◀─ CFA   CFA = rsp + growth + 8     ra = [CFA − 8]
+    ///                                            rbp = [CFA − 16] if rbp = CFA − 16
+    /// ```
+    ///
+    /// Go has no rules of DWARF for its own code, or such as leave the frame pointer out. When a
+    /// function saves that, its table does not tell.
     pub(super) fn of_go(arch: Arch, stack: &GoStack) -> Option<UnwindRow> {
         let word = i64::from(arch.word());
         let growth = i64::from(stack.growth?);
@@ -245,8 +267,9 @@ impl UnwindRow {
         })
     }
 
-    /// The row behind a system call that may have made a thread, by the row before the call; `None` if the
-    /// return address is not on the stack there.
+    /// The row behind a system call that may have made a thread, by the row before the call:
+    /// `ra = [CFA + offset]` becomes that unless `rax = 0`. `None` if the return address is not on
+    /// the stack there.
     pub(super) fn behind_system_call(mut self) -> Option<UnwindRow> {
         let mut rules = self.rules.iter_mut();
         let (_, rule) = rules.find(|(register, _)| *register == self.return_address)?;
@@ -257,14 +280,15 @@ impl UnwindRow {
         Some(self)
     }
 
-    /// Whether the function keeps a frame to which the frame pointer points, at this address and with
-    /// this CFA: the caller's frame pointer and the return address are where who follows frame
+    /// Whether the function keeps a frame to which the frame pointer points, at this address and
+    /// with this CFA: the caller's frame pointer and the return address are where who follows frame
     /// pointers looks for them.
     pub(super) fn keeps_frame_at(&self, cfa: u64, frame_pointer: u64, arch: Arch) -> bool {
         let is_saved_at = |register: u8, place: i64| {
             let place = arch.wrap(frame_pointer.wrapping_add_signed(place));
             let saved = self.rule(register);
-            matches!(saved, Some(Rule::Saved(at) | Rule::SavedIfPointed(at)) if arch.wrap(cfa.wrapping_add_signed(*at)) == place)
+            let is_place = |at: i64| arch.wrap(cfa.wrapping_add_signed(at)) == place;
+            matches!(saved, Some(Rule::Saved(at) | Rule::SavedIfPointed(at)) if is_place(*at))
         };
         let (pointer, caller) = arch.frame_record();
         is_saved_at(arch.frame_pointer(), pointer) && is_saved_at(self.return_address, caller)

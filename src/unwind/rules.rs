@@ -16,8 +16,8 @@ use super::row::UnwindRow;
 use crate::base::{FileOffset, Svma};
 use crate::binary::{Binary, FrameSection, GoFrames, common_entry};
 
-/// The longest instructions of one entry and its common part that are run, in bytes: thousands of
-/// times what compilers write for a large function.
+// The longest instructions of one entry and its common part that are run, in bytes: thousands of
+// times what compilers write for a large function.
 const PROGRAM_LIMIT: usize = 1 << 18;
 
 /// The rules of a file. It is `Sync`: workers share it.
@@ -124,10 +124,10 @@ impl Rules {
         self.binary.svma(offset)
     }
 
-    /// Whether an address is in the first instructions of a program, which nothing calls. The
-    /// dynamic linker has no rules for its own.
+    /// Whether an address is in the first instructions of a program, which nothing calls.
     pub(super) fn is_entry(&self, address: Svma) -> bool {
-        /// Bytes: it sets the stack up, and calls what is written in C.
+        // The dynamic linker has no rules for its own.
+        // Bytes: it sets the stack up, and calls what is written in C.
         const LENGTH: u64 = 64;
         let entry = self.binary.entry();
         entry.is_some_and(|entry| address.0.wrapping_sub(entry.0) < LENGTH)
@@ -138,7 +138,7 @@ impl Rules {
         self.row_with(address, &mut Scratch::default())
     }
 
-    /// The same, computed in `scratch`.
+    /// [`Rules::row`], computed in `scratch`.
     pub fn row_with(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
         let known = || self.known.lock().expect("no worker panics");
         if let Some((_, (end, row))) = known().range(..=address.0).next_back()
@@ -151,7 +151,6 @@ impl Rules {
         row
     }
 
-    /// The row of an address, and the addresses for which it is known to be the same.
     fn computed(&self, address: Svma, scratch: &mut Scratch) -> (Option<UnwindRow>, Range<u64>) {
         let here = address.0..address.0.saturating_add(1);
         let Some(table) = &self.exception else {
@@ -178,10 +177,9 @@ impl Rules {
         }
     }
 
-    /// The row of an address that the exception frames leave out.
     fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
-        // Go writes `.debug_frame` too. It says less, is stripped more often, and is wrong in functions
-        // that change to another stack.
+        // Go writes `.debug_frame` too. It says less, is stripped more often, and is wrong in
+        // functions that change to another stack.
         let go = || match self.arch {
             Arch::X86_64 => self.binary.go_frames(),
             _ => None,
@@ -195,7 +193,6 @@ impl Rules {
         self.by_debug_frames(address, scratch)
     }
 
-    /// The row of an address by `.debug_frame`, or as that of a stub.
     fn by_debug_frames(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
         let debug = self.debug.get_or_init(|| self.debug_table()).as_ref();
         let found = debug.map(|debug| self.found(debug, &debug.index, address, scratch));
@@ -212,7 +209,7 @@ impl Rules {
     /// The row of code that returns from signal handlers, and of the byte before it: that of what a
     /// handler returns to is looked up there, as if something had called.
     fn of_signal_return(&self, address: Svma) -> Option<UnwindRow> {
-        /// `mov $15,%rax` in 7 or `mov $15,%eax` in 5 bytes, and `syscall` in 2.
+        // `mov $15,%rax` in 7 or `mov $15,%eax` in 5 bytes, and `syscall` in 2.
         const PLACES: [u64; 4] = [0, 5, 7, 9];
         let before = PLACES.iter().map(|place| address.0.checked_sub(*place));
         let mut starts = before.chain([address.0.checked_add(1)]).flatten();
@@ -220,14 +217,13 @@ impl Rules {
         returns.then(|| UnwindRow::of_signal_return(self.arch))?
     }
 
-    /// The row behind a system call where rules end that hold up to it. glibc ends those of `clone` and
-    /// `clone3` so, because the child goes on there on a stack of its own. But samples of the kernel's
-    /// part of the call, which takes long, are the parent's.
+    /// The row behind a system call where rules end that hold up to it. glibc ends those of `clone`
+    /// and `clone3` so, because the child goes on there on a stack of its own.
     fn behind_system_call(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
-        /// `syscall`.
-        const CALL: [u8; 2] = [0x0f, 0x05];
-        let call = address.0.checked_sub(CALL.len() as u64)?;
-        if self.arch != Arch::X86_64 || self.binary.bytes_at(Svma(call)) != Some(CALL) {
+        // Samples of the kernel's part of the call, which takes long, are the parent's.
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        let call = address.0.checked_sub(SYSCALL.len() as u64)?;
+        if self.arch != Arch::X86_64 || self.binary.bytes_at(Svma(call)) != Some(SYSCALL) {
             return None;
         }
         let table = self.exception.as_ref()?;

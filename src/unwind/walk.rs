@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The rules lead from the registers to the function that owns the frame to which the frame pointer
-//! points. That its frame lies further out than the copy goes does not matter: what the rules say is
-//! its return address is where the kernel read the first address of the chain. From there on the
+//! points. That its frame lies further out than the copy goes does not matter: what the rules say
+//! is its return address is where the kernel read the first address of the chain. From there on the
 //! chain is followed as long as the rules agree that each function keeps its frame.
 
 use super::cache::{Cache, Known};
@@ -21,16 +21,16 @@ use super::row::{Cfa, Rule, UnwindRow};
 use super::stack::StackCopy;
 use crate::base::CodeAddress;
 
-/// The limit of frames that take no word of the stack, on top of those that take one each: these
-/// are interrupted frames, and even ten are many.
+// The limit of frames that take no word of the stack, on top of those that take one each: these are
+// interrupted frames, and even ten are many.
 const INTERRUPTED_LIMIT: usize = 256;
 
-/// The most bytes between the stack pointer of code that was interrupted and the frame that the kernel
-/// makes on the same stack for a signal handler: registers of vector units and matrices are some
-/// 12 KiB.
+// The most bytes between the stack pointer of code that was interrupted and the frame that the
+// kernel makes on the same stack for a signal handler: registers of vector units and matrices are
+// some 12 KiB.
 const SIGNAL_FRAME_LIMIT: u64 = 64 << 10;
 
-/// The most operations of expressions for one stack.
+// The most operations of expressions for one stack.
 const EXPRESSION_LIMIT: u32 = 1 << 16;
 
 /// Where a walk ended, and why.
@@ -40,8 +40,8 @@ pub enum End {
     Outermost,
     /// Where the copied part of the stack ends, and the stack does not.
     Copied,
-    /// Behind the frame of a signal handler that ran on a stack of its own: what it interrupted was on
-    /// another one, which was not copied.
+    /// Behind the frame of a signal handler that ran on a stack of its own: what it interrupted was
+    /// on another one, which was not copied.
     SignalStack,
     /// At code for which there are no rules, and whose frame pointer leads nowhere.
     Unruled,
@@ -60,13 +60,14 @@ pub struct Joined {
     pub end: End,
     /// The number of innermost frames whose callers were found by rules.
     pub by_rules: usize,
-    /// The number of innermost frames whose callers were found in the copy. Behind those by rules is one
-    /// without rules, which a frame pointer has left; from there on rules go by what that led to. Those
-    /// of the frames further out were found by frame pointers alone.
+    /// The number of innermost frames whose callers were found in the copy. Behind those by rules
+    /// is one without rules, which a frame pointer has left; from there on rules go by what that
+    /// led to. Those of the frames further out were found by frame pointers alone.
     pub by_copy: usize,
 }
 
-/// The user part of a kernel's call chain, without the program counter, and how far it was followed.
+/// The user part of a kernel's call chain, without the program counter, and how far it was
+/// followed.
 struct Chain<'a> {
     addresses: &'a [u64],
     /// The index of the return address beside the frame that the frame pointer points to; `None`
@@ -287,6 +288,12 @@ impl Unwinder {
 
 impl Frame<'_, '_> {
     /// Makes the registers those of the caller; returns where the caller goes on.
+    ///
+    /// ```text
+    ///   CFA = by the row            sp = CFA
+    ///   r   = by its rule, from the registers of before
+    ///   ra  = by its rule; without one its register, if the frame is the innermost (not on x86)
+    /// ```
     fn leave(&mut self, row: &UnwindRow) -> Result<u64, Stop> {
         let arch = self.registers.arch();
         let return_rule = row.rule(row.return_address);
@@ -383,8 +390,11 @@ impl Frame<'_, '_> {
         Ok(caller)
     }
 
-    /// Leaves a function that keeps its frame, whose frame lies behind what was copied: all that is
-    /// known of its caller is where it goes on, and the registers that the function has not changed.
+    /// Leaves a function that keeps its frame, whose frame lies behind what was copied:
+    ///
+    /// ```text
+    ///   ra = chain's next     sp, and registers with a rule, are not known
+    /// ```
     fn leave_by_chain(&mut self, row: &UnwindRow) -> Result<u64, Stop> {
         let arch = self.registers.arch();
         let caller = self.chain.next().ok_or(Stop::Missing)?;
@@ -397,8 +407,6 @@ impl Frame<'_, '_> {
         Ok(caller)
     }
 
-    /// The value of a register of the caller; `own` are the frame's registers, where a rule needs
-    /// them.
     fn value(&mut self, rule: &Rule, cfa: u64, own: Option<&Registers>) -> Result<u64, Missing> {
         let arch = self.registers.arch();
         let registers = own.unwrap_or(self.registers);
@@ -431,10 +439,14 @@ impl Frame<'_, '_> {
         }
     }
 
-    /// Goes by the frame pointer, which code without rules may keep: it leads to where the caller's
-    /// was saved, next to the return address. A value that is outside of the copy, or leads inwards,
-    /// is rejected.
+    /// Goes by the frame pointer, which code without rules may keep:
+    ///
+    /// ```text
+    ///   fp ─▶ [caller's fp][ra] ◀─ CFA    x86, AArch64: fp = [fp]; ra = [fp + 8]; CFA = fp + 16
+    ///   [caller's fp][ra] ◀─ fp, CFA      RISC-V: fp = [fp − 16]; ra = [fp − 8]; CFA = fp
+    /// ```
     fn leave_by_frame_pointer(&mut self) -> Result<u64, Stop> {
+        // A value that is outside of the copy, or leads inwards, is rejected.
         let arch = self.registers.arch();
         let word = u64::from(arch.word());
         let pointer = self.registers.get(arch.frame_pointer());

@@ -26,7 +26,6 @@ pub(super) const FORMS: [Form; 5] = [
 pub(super) const MOST_PARTS: usize = 16;
 
 impl Form {
-    /// The label of a function in this form, with the last `parts` parts of a path.
     pub(super) fn label(
         self,
         profile: &Profile,
@@ -63,7 +62,6 @@ impl Form {
         Some(text)
     }
 
-    /// Of how many parts the path in this form is.
     pub(super) fn parts(self, profile: &Profile, id: FunctionId) -> usize {
         let function = &profile.functions[id];
         let path = match self {
@@ -77,7 +75,6 @@ impl Form {
     }
 }
 
-/// The last parts of a path, at most this number.
 fn last_parts(path: &str, parts: usize) -> &str {
     let start = path.rmatch_indices('/').nth(parts.saturating_sub(1));
     start.map_or(path, |(at, _)| &path[at + 1..])

@@ -1,7 +1,7 @@
 //! Labels that distinguish functions of one name. They are made here and nowhere else.
 //!
-//! A function is called by its name. Where several share it, what is known of each stands behind the
-//! name; the first of these that no other function of the name has:
+//! A function is called by its name. Where several share it, what is known of each stands behind
+//! the name; the first of these that no other function of the name has:
 //!
 //! | label | what it needs |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | `step [app] 0x1139` | both |
 //! | `step #2` | nothing: the order in the profile |
 //!
-//! Names without anything behind them are the program's own: a function of the module that has `main`
-//! keeps its name where the others of the name are in other modules. `_start` is the program's, and
-//! `_start [ld-linux-x86-64.so.2]` the loader's.
+//! Names without anything behind them are the program's own: a function of the module that has
+//! `main` keeps its name where the others of the name are in other modules. `_start` is the
+//! program's, and `_start [ld-linux-x86-64.so.2]` the loader's.
 //!
 //! Of paths, those of declarations and of modules, only as many parts are shown as are needed:
 //! `(net/util.h:7)` and `(disk/util.h:7)`.
@@ -67,8 +67,9 @@ impl Profile {
         label.unwrap_or(&self.functions[function].name)
     }
 
-    /// What a function with this name can be called where others share the name: the name with what is known of the
-    /// function behind it. In another recording of the program, or in a part of this one, such a text may be its label.
+    /// What a function with this name can be called where others share the name: the name with what
+    /// is known of the function behind it. In another recording of the program, or in a part of
+    /// this one, such a text may be its label.
     pub fn possible_labels(
         &self,
         function: FunctionId,
@@ -81,8 +82,8 @@ impl Profile {
         })
     }
 
-    /// Finds the distinct names. [`Builder::finish`](super::Builder::finish) does; call it again after adding
-    /// functions later.
+    /// Finds the distinct names. [`Builder::finish`](super::Builder::finish) does; call it again
+    /// after adding functions later.
     pub fn tell_apart(&mut self) {
         let name = |id: FunctionId| Cow::Borrowed(&*self.functions[id].name);
         let names = Names {
@@ -112,8 +113,8 @@ pub struct Names<'a, N> {
     pub name: N,
     /// Names with more of what the name leaves out, from the shortest. Others may have them too.
     pub fuller: &'a [&'a dyn Fn(FunctionId) -> String],
-    /// A longer name, which no other function of the profile has, that may do instead of what stands
-    /// behind the name.
+    /// A longer name, which no other function of the profile has, that may do instead of what
+    /// stands behind the name.
     pub longer: Option<&'a dyn Fn(FunctionId) -> String>,
 }
 
@@ -172,17 +173,15 @@ enum Holder {
 struct Making<'a, 'n> {
     profile: &'a Profile,
     on_stack: IdVec<FunctionId, bool>,
-    /// The module that has `main`, if there is one.
     program: Option<ModuleId>,
     /// The names that several have, in the order in which the second one came.
     groups: Vec<Group<'a>>,
     name: &'n dyn Fn(FunctionId) -> Cow<'a, str>,
-    /// By the hash of the name, which stands with it.
     by_name: HashTable<(u64, Holder)>,
     labels: Vec<(FunctionId, Box<str>)>,
     is_labelled: IdVec<FunctionId, bool>,
-    /// The places of the labels, by their text; seeded for each run, so that no file can foresee which
-    /// of them collide.
+    /// The places of the labels, by their text; seeded for each run, so that no file can foresee
+    /// which of them collide.
     given: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
@@ -191,7 +190,6 @@ struct Making<'a, 'n> {
 type Shown<'a> = (ModuleId, Option<u64>, Option<&'a Line>);
 
 impl<'a> Making<'a, '_> {
-    /// Takes a function in under its name.
     fn add(&mut self, id: FunctionId) {
         let name = (self.name)(id);
         let is_given = self.is_given(&name);
@@ -225,14 +223,12 @@ impl<'a> Making<'a, '_> {
         self.groups.push(Group { name, members });
     }
 
-    /// Whether a function that was taken in has this name.
     fn is_name(&self, name: &str) -> bool {
         let hash = self.hasher.hash_one(name);
         let is_it = has_name(&self.groups, self.name, hash, name);
         self.by_name.find(hash, is_it).is_some()
     }
 
-    /// Gives labels to those members of a group that are on stacks, or to the others.
     fn settle<N>(&mut self, group: usize, on_stack: bool, names: &Names<'_, N>) {
         let members = std::mem::take(&mut self.groups[group].members);
         let name = self.groups[group].name.clone();
@@ -330,7 +326,6 @@ impl<'a> Making<'a, '_> {
         self.groups[group].members = members;
     }
 
-    /// Takes from `left` the functions that have such a text which nothing else is called by, with these texts.
     fn free(
         &self,
         left: &mut Vec<FunctionId>,
@@ -348,7 +343,6 @@ impl<'a> Making<'a, '_> {
         settled
     }
 
-    /// Makes these texts labels, where they are free.
     fn give_to(
         &mut self,
         left: &mut Vec<FunctionId>,
@@ -404,7 +398,8 @@ impl<'a> Making<'a, '_> {
         (first.into_iter().map(count).collect(), counts)
     }
 
-    /// Whether something else is called so. A group's own name can be a label if it `is_kept` by nobody.
+    /// Whether something else is called so. A group's own name can be a label if it `is_kept` by
+    /// nobody.
     fn is_taken(&self, label: &str, name: &str, is_kept: bool) -> bool {
         self.is_given(label) || (self.is_name(label) && (label != name || is_kept))
     }
@@ -428,7 +423,6 @@ impl<'a> Making<'a, '_> {
     }
 }
 
-/// Whether an entry of the table by name is that of `name`, which has this hash.
 fn has_name<'a>(
     groups: &[Group<'a>],
     name_of: &dyn Fn(FunctionId) -> Cow<'a, str>,
@@ -444,7 +438,6 @@ fn has_name<'a>(
     }
 }
 
-/// The module of the only function on stacks that is called `main`.
 fn program(profile: &Profile, on_stack: &IdVec<FunctionId, bool>) -> Option<ModuleId> {
     let functions = profile.functions.enumerate();
     let mut mains = functions.filter(|(id, function)| on_stack[*id] && function.name == "main");

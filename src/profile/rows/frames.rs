@@ -28,18 +28,13 @@ struct Frames<'a> {
     kind: RowKind,
     rows: FxHashMap<Key<'a>, FunctionId>,
     functions: IdVec<FunctionId, Function>,
-    /// Whether all functions of a row are entered by interrupts.
     interrupts: IdVec<FunctionId, bool>,
-    /// The module of rows that are in several.
     nowhere: ModuleId,
     paths: DistinctTree<PathId, CallPath>,
-    /// The path of all frames outside of a path.
     outside_of_path: IdVec<PathId, Option<PathId>>,
-    /// The path of all frames outside of a place.
     outside_of_place: IdVec<PlaceId, Option<PathId>>,
 }
 
-/// The profile by rows of this kind.
 pub(super) fn regrouped(
     profile: &Profile,
     kind: RowKind,
@@ -88,7 +83,8 @@ pub(super) fn regrouped(
 }
 
 impl<'a> Frames<'a> {
-    /// Computes what is outside of each path, for samples without a place: the lines of calls are not known.
+    /// Computes what is outside of each path, for samples without a place: the lines of calls are
+    /// not known.
     fn enter_paths(&mut self) {
         let profile = self.profile;
         let places = profile.places.as_ref();
@@ -105,7 +101,6 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Computes what is outside of each place.
     fn enter_places(&mut self) {
         let profile = self.profile;
         let Some(places) = &profile.places else {
@@ -120,7 +115,6 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// The path of a stack that ends at a place, in this line of it.
     fn at_place(&mut self, id: PlaceId, line: Option<LineId>) -> PathId {
         let Some(places) = &self.profile.places else {
             return PathId::new(0);
@@ -139,7 +133,6 @@ impl<'a> Frames<'a> {
         self.path_of(outside, frame, line, place.address)
     }
 
-    /// The path of a frame that is called from this path.
     fn path_of(
         &mut self,
         outside: Option<PathId>,
@@ -173,7 +166,6 @@ impl<'a> Frames<'a> {
         self.paths.id_of(path(outside, frame))
     }
 
-    /// The row of a frame.
     fn row(
         &mut self,
         function: FunctionId,
@@ -210,7 +202,6 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// The row of this key, which `function` is the first one of.
 fn described(profile: &Profile, kind: RowKind, key: Key, function: FunctionId) -> Function {
     let known = &profile.functions[function];
     let module = &profile.modules[known.module];

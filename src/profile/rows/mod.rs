@@ -1,20 +1,22 @@
-//! A profile by other rows than functions: modules, files, lines, addresses, threads, commands, events.
+//! A profile by other rows than functions: modules, files, lines, addresses, threads, commands,
+//! events.
 //!
-//! The rows take the place of functions, so every analysis computes them as it computes functions: a
-//! sample counts once in a row's total, however often the row is on its stack, and its self weight is that
-//! of the samples whose innermost frame is in it.
+//! The rows take the place of functions, so every analysis computes them as it computes functions:
+//! a sample counts once in a row's total, however often the row is on its stack, and its self
+//! weight is that of the samples whose innermost frame is in it.
 //!
 //! ```text
 //!   by function      main ◀─ parse ◀─ memcpy ◀─ memcpy_fast
-//!   by module        app             ◀─ libc                     frames of one module next to each other are one
+//!   by module        app             ◀─ libc                     neighbours of one module are one
 //!   by line          app.c:9 ◀─ app.c:31 ◀─ [no line: libc] ◀─ [no line: libc]
 //!   by thread        app 1/2                                     flat: the stack is left out
-//!                    app 1/2 ◀─ main ◀─ parse ◀─ …               top down: the thread calls what it runs
+//!                    app 1/2 ◀─ main ◀─ parse ◀─ …               the thread calls what it runs
 //! ```
 //!
-//! Frames of one file or module that call each other are one frame, so there are no calls within a file or a
-//! module. Lines and addresses that call themselves are kept: they recurse. Marks such as `[truncated]` keep
-//! their rows, and frames whose line or file is not known have one for each module.
+//! Frames of one file or module that call each other are one frame, so there are no calls within a
+//! file or a module. Lines and addresses that call themselves are kept: they recurse. Marks such as
+//! `[truncated]` keep their rows, and frames whose line or file is not known have one for each
+//! module.
 
 mod frames;
 mod samples;
@@ -38,12 +40,13 @@ pub enum RowKind {
     File,
     /// Source lines.
     Line,
-    /// Stated addresses of machine code, of a call one inside of its instruction. Inlined calls are part of the
-    /// function around them.
+    /// Stated addresses of machine code, of a call one inside of its instruction. Inlined calls are
+    /// part of the function around them.
     Address,
     /// Threads, whatever their command names.
     Thread,
-    /// Command names; of compilers and linkers with what they were started for, where that is known.
+    /// Command names; of compilers and linkers with what they were started for, where that is
+    /// known.
     Command,
     /// Events; every sample counts 1.
     Event,
@@ -74,7 +77,6 @@ impl RowKind {
         self != RowKind::Function && !self.is_of_samples()
     }
 
-    /// Whether frames of one row that call each other are one frame.
     fn merges_calls(self) -> bool {
         matches!(self, RowKind::Module | RowKind::File)
     }
@@ -92,13 +94,14 @@ pub enum RowLevel {
 }
 
 impl Profile {
-    /// Returns the profile by rows of another kind, with the samples of these selections as one. Of one event
-    /// there is one selection; [`RowKind::Event`] takes those of all events that are to be shown, and then every
-    /// sample counts 1. `level` is for [rows of whole samples](RowKind::is_of_samples).
+    /// Returns the profile by rows of another kind, with the samples of these selections as one. Of
+    /// one event there is one selection; [`RowKind::Event`] takes those of all events that are to
+    /// be shown, and then every sample counts 1. `level` is for [rows of whole
+    /// samples](RowKind::is_of_samples).
     ///
-    /// Lines and files need a profile with the lines of calls, addresses one with addresses; what is not known is
-    /// a row of its own. Calls that were counted and calls in the code are between functions and left out where rows
-    /// replace these.
+    /// Lines and files need a profile with the lines of calls, addresses one with addresses; what
+    /// is not known is a row of its own. Calls that were counted and calls in the code are between
+    /// functions and left out where rows replace these.
     ///
     /// ```
     /// use proftool::analysis::inclusive;
@@ -133,8 +136,8 @@ impl Profile {
         }
     }
 
-    /// Whether a function is a row that is no code: a mark, or what [whole samples](RowKind::is_of_samples) are
-    /// grouped by.
+    /// Whether a function is a row that is no code: a mark, or what [whole
+    /// samples](RowKind::is_of_samples) are grouped by.
     pub fn is_no_code(&self, function: FunctionId) -> bool {
         match self.functions[function].kind {
             FunctionKind::Mark => true,
@@ -165,14 +168,14 @@ trait Regroup {
     ) -> PathId;
 }
 
-/// The samples of the profile and of the selections, by the paths that `rows` has for them. Where events are
-/// rows, all samples are those of one event and count 1.
+/// The samples of the profile and of the selections, by the paths that `rows` has for them.
 fn regroup(
     profile: &Profile,
     kind: RowKind,
     of: &[(EventId, Selection)],
     rows: &mut impl Regroup,
 ) -> (Vec<Sample>, Selection) {
+    // Where events are rows, all samples are those of one event and count 1.
     let by_event = kind == RowKind::Event;
     // Samples before selections: the first sample of a row decides which row comes first.
     let samples = regrouped_samples(profile, by_event, rows);
@@ -275,7 +278,6 @@ fn regrouped_selection(
     selection
 }
 
-/// The event of samples of any event.
 fn all_events() -> Event {
     Event {
         name: "all events".into(),

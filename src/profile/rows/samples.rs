@@ -9,7 +9,7 @@ use crate::profile::{
     PlaceId, Profile, Selection, ThreadId,
 };
 
-/// How many of a thread's command names its row names.
+// How many of a thread's command names its row names.
 const NAMED: usize = 3;
 
 /// The rows and the paths so far.
@@ -24,7 +24,6 @@ struct Samples<'a> {
     under: FxHashMap<(FunctionId, PathId), PathId>,
 }
 
-/// The profile with rows of this kind on its stacks.
 pub(super) fn regrouped(
     profile: &Profile,
     kind: RowKind,
@@ -121,8 +120,9 @@ impl Rows<'_> {
     }
 }
 
-/// The row of each thread. One that changed its name is one row.
+/// The row of each thread.
 fn threads(profile: &Profile, rows: &mut Rows) -> IdVec<ThreadId, FunctionId> {
+    // One that changed its name is one row.
     let mut names: FxHashMap<(i32, i32), Vec<&str>> = FxHashMap::default();
     for thread in profile.threads.iter() {
         names
@@ -149,7 +149,6 @@ fn threads(profile: &Profile, rows: &mut Rows) -> IdVec<ThreadId, FunctionId> {
     of_thread.collect::<Vec<_>>().into()
 }
 
-/// The row of each thread's command.
 fn commands(profile: &Profile, rows: &mut Rows) -> IdVec<ThreadId, FunctionId> {
     let mut known: FxHashMap<&str, FunctionId> = FxHashMap::default();
     let of_thread = profile.threads.iter().map(|thread| {
@@ -162,7 +161,6 @@ fn commands(profile: &Profile, rows: &mut Rows) -> IdVec<ThreadId, FunctionId> {
 }
 
 impl Samples<'_> {
-    /// A path of the profile under a row.
     fn under(&mut self, row: FunctionId, path: PathId) -> PathId {
         let mut missing = Vec::new();
         let mut at = Some(path);

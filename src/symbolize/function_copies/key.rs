@@ -12,7 +12,6 @@ pub(super) enum Key {
     External(String),
     Declared {
         declaration: Declaration,
-        /// The only unit that has it, where that is known.
         unit: Option<u64>,
     },
     Entry(DefinitionId),
@@ -28,7 +27,6 @@ pub(super) struct Declaration {
 }
 
 impl Key {
-    /// The key of a definition, whichever unit it is of.
     pub(super) fn of(described: &Described, first_line: Option<&(String, u32)>) -> Key {
         let linkage_name = described.linkage_name.as_deref().map(without_link_mark);
         let stem = linkage_name.map(without_rust_hash);
@@ -65,8 +63,8 @@ impl Key {
     }
 }
 
-/// Lines that a definition has for certain. The order of the fields sorts those of one name in one file
-/// by their first line.
+/// Lines that a definition has for certain. The order of the fields sorts those of one name in one
+/// file by their first line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Extent<'a> {
     name: Option<&'a str>,

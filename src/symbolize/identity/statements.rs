@@ -15,9 +15,10 @@ pub(super) struct Said {
 }
 
 impl Identities<'_> {
-    /// Hands over what debug information says of the functions. Instances of one template whose
-    /// names, made from linkage names, leave out their arguments, get these.
+    /// Hands over what debug information says of the functions.
     pub(in crate::symbolize) fn complete(self, builder: &mut Builder) {
+        // Instances of one template whose names, made from linkage names, leave out their
+        // arguments, get these.
         for (module, directory) in &self.directories {
             builder.directory(*module, directory);
         }

@@ -6,7 +6,8 @@
 //! time of the last sample           what was written after it did not run
 //! ```
 //!
-//! A file that is proven to be another one is not used. Where it is only possible, that is reported.
+//! A file that is proven to be another one is not used. Where it is only possible, that is
+//! reported.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,10 +17,10 @@ use crate::trace::{Image, ImageKind, Recording, SampleTime};
 
 use crate::symbolize::host::Host;
 
-/// How the clocks of two machines may differ.
+// How the clocks of two machines may differ.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// A file's time is that of the kernel's last tick, of which there are at least 100 in a second.
+// A file's time is that of the kernel's last tick, of which there are at least 100 in a second.
 const TICK: Duration = Duration::from_millis(10);
 
 /// What is known of a file that was found for an image.
@@ -62,7 +63,8 @@ impl Identity {
         let place = match () {
             () if has_root => Place::Elsewhere,
             () if host.is_named(recording) => Place::SameMachine,
-            // A recording that states no kernel may be of any machine, where inodes mean something else.
+            // A recording that states no kernel may be of any machine, where inodes mean something
+            // else.
             () if recording.os_release.is_some() && host.may_have_made(recording) => {
                 Place::SameKernel
             }
@@ -105,8 +107,8 @@ impl Identity {
 
 const WRITTEN: &str = "it was written after it had been mapped";
 
-/// Of a file whose build ID the recorder read at the end, by its path: it is that of another build if that
-/// had taken the place of the one that ran.
+/// Of a file whose build ID the recorder read at the end, by its path: it is that of another build
+/// if that had taken the place of the one that ran.
 fn of_listed_build(
     mapped: Option<FileId>,
     found: &FileStatus,
@@ -155,16 +157,15 @@ fn of_mapped(
     }
 }
 
-/// Whether two files of the same inode are on different disks. Devices without a disk, of major number
-/// 0, have any number.
+/// Whether two files of the same inode are on different disks.
 fn is_on_other_device(recorded: FileId, found: FileId) -> bool {
+    // Devices without a disk, of major number 0, have any number.
     let devices = [recorded.device, found.device];
     devices[0] != devices[1]
         && devices.iter().all(|device| device.0 != 0)
         && (recorded.generation == 0 || recorded.generation != found.generation)
 }
 
-/// The latest time at which the recording ended, if that can be compared with the times of files.
 fn ended(recording: &Recording, place: Place) -> Option<SystemTime> {
     let sampled = recording.ended.and_then(|time| latest(time, place));
     let is_exact = sampled.is_some() && place != Place::Elsewhere;
@@ -176,8 +177,8 @@ fn ended(recording: &Recording, place: Place) -> Option<SystemTime> {
 
 /// The latest time of day at which a file was mapped, at this time by the recording's clock.
 fn mapped(recording: &Recording, time: SampleTime, place: Place) -> Option<SystemTime> {
-    // The recorder wrote its file after the last sample, which is closer than the clocks of the machine are
-    // to the kernel's: these may be seconds apart after a day.
+    // The recorder wrote its file after the last sample, which is closer than the clocks of the
+    // machine are to the kernel's: these may be seconds apart after a day.
     let until_end = recording.ended.and_then(|ended| ended.since(time));
     let written = recording
         .written
@@ -189,8 +190,9 @@ fn mapped(recording: &Recording, time: SampleTime, place: Place) -> Option<Syste
     latest(time, place).into_iter().chain(by_end).min()
 }
 
-/// The latest time of day that this may have been. The kernel's clock is that of one machine.
+/// The latest time of day that this may have been.
 fn latest(time: SampleTime, place: Place) -> Option<SystemTime> {
+    // The kernel's clock is that of one machine.
     let slack = match place {
         Place::Elsewhere => SLACK,
         Place::SameMachine | Place::SameKernel => Duration::ZERO,
@@ -205,7 +207,6 @@ fn latest(time: SampleTime, place: Place) -> Option<SystemTime> {
     }
 }
 
-/// Whether a time of a file is later than this.
 fn is_after(nanoseconds: i64, time: Option<SystemTime>) -> bool {
     time.is_some_and(|time| at(nanoseconds) > time)
 }

@@ -1,5 +1,5 @@
-//! How programs and threads begin. A chain of frame pointers ends short of that, and other stacks show it,
-//! or more of it:
+//! How programs and threads begin. A chain of frame pointers ends short of that, and other stacks
+//! show it, or more of it:
 //!
 //! ```text
 //!   unwound by rules    _start ← __libc_start_main ← __libc_start_call_main ← main ← work
@@ -7,8 +7,8 @@
 //!   by frame pointers                                __libc_start_call_main ← main ← play
 //! ```
 //!
-//! Each program begins in its own `_start`. It is known by its file, which is that of the function that the C
-//! library calls; otherwise the stack stays as it is.
+//! Each program begins in its own `_start`. It is known by its file, which is that of the function
+//! that the C library calls; otherwise the stack stays as it is.
 
 use rustc_hash::FxHashMap;
 
@@ -18,14 +18,15 @@ use crate::trace::{AddressPathId, FrameId, ImageId, ImageKind, Trace};
 use super::check::Checks;
 use super::function_exits::FunctionStart;
 
-/// Longer ones are not looked at: three frames are the rule.
+// Longer ones are not looked at: three frames are the rule.
 const LONGEST: usize = 8;
 
-/// The stacks outside of functions with which programs and threads start, as far as frame pointers show.
+/// The stacks outside of functions with which programs and threads start, as far as frame pointers
+/// show.
 #[derive(Default)]
 pub(super) struct Beginnings {
-    /// By that function and the file of the outermost one; `None` if stacks differ in more than how far out
-    /// they go.
+    /// By that function and the file of the outermost one; `None` if stacks differ in more than how
+    /// far out they go.
     of: FxHashMap<(FunctionStart, ImageId), Option<Vec<FrameId>>>,
 }
 
@@ -72,8 +73,8 @@ impl Beginnings {
             .and_then(|known| longer(trace, known, frames.clone()));
     }
 
-    /// The frames outside of a function with which a program or a thread starts and which leads to this file;
-    /// `None` if no stack shows them, or stacks differ.
+    /// The frames outside of a function with which a program or a thread starts and which leads to
+    /// this file; `None` if no stack shows them, or stacks differ.
     pub fn outside(
         &self,
         trace: &Trace,
@@ -108,9 +109,9 @@ fn longer(trace: &Trace, one: Vec<FrameId>, other: Vec<FrameId>) -> Option<Vec<F
     }
 }
 
-/// Whether frames are the innermost of others. Whether they were left by rules or by a frame pointer does
-/// not matter.
+/// Whether frames are the innermost of others.
 fn ends_with(trace: &Trace, frames: &[FrameId], inner: &[FrameId]) -> bool {
+    // Whether they were left by rules or by a frame pointer does not matter.
     let place = |frame: &FrameId| -> (ImageId, CodeAddress) {
         let frame = trace.frames[*frame];
         (frame.image, frame.address)

@@ -117,7 +117,6 @@ impl Callers {
         self.entered.binary_search(&start).is_ok()
     }
 
-    /// The calls of the function that starts here.
     pub(super) fn of_function(&self, start: u64) -> impl Iterator<Item = (u64, Option<u64>)> {
         let from = self.calls.partition_point(|&(callee, ..)| callee < start);
         let calls = self

@@ -20,7 +20,6 @@ pub(super) struct Case<'s, 'h> {
     pub(super) ways: &'s Ways,
     pub(super) next: FunctionStart,
     pub(super) is_owner_missing: bool,
-    /// The name that `next` stands for, if it is a stub.
     pub(super) stub: Option<String>,
     /// Whether the dynamic linker may run `next` when something is called for the first time.
     pub(super) may_link: bool,
@@ -32,7 +31,6 @@ pub(super) struct Case<'s, 'h> {
 /// The ways that lead to the next function, as a graph of indices: those of nodes, and then
 /// [`Case::goal`] and the places from which unknown code goes on.
 struct Graph {
-    /// For each index where it leads, with the step.
     to: Vec<Vec<(usize, Option<Step>)>>,
     /// Whether it leads to the goal.
     is_on_way: Vec<bool>,
@@ -48,7 +46,6 @@ impl Graph {
         next
     }
 
-    /// The steps from one index to another.
     fn steps(&self, from: usize, to: usize) -> impl Iterator<Item = &Step> {
         let steps = self.to[from].iter();
         steps.filter_map(move |(other, step)| step.as_ref().filter(|_| *other == to))
@@ -137,7 +134,6 @@ impl Case<'_, '_> {
         Graph { to, is_on_way }
     }
 
-    /// The indices that a step leads to.
     fn leads(&self, step: &Step) -> [Option<usize>; 2] {
         let fits = step.is_behind == self.is_owner_missing;
         let anywhere = Some(self.anywhere(step.is_behind));
@@ -221,7 +217,8 @@ impl Case<'_, '_> {
         }
     }
 
-    /// The functions that may be missing besides those that are certain; `None` if there may be others.
+    /// The functions that may be missing besides those that are certain; `None` if there may be
+    /// others.
     fn possible(&self, graph: &Graph, certain: &[Missing]) -> Option<Rc<[Missing]>> {
         let mut functions: Vec<FunctionStart> = Vec::new();
         if self.goes_anywhere(graph) {
@@ -266,8 +263,8 @@ impl Case<'_, '_> {
         })
     }
 
-    /// The functions that every way goes through, from the one that was called on, and the index of the
-    /// last if it is left by whole functions.
+    /// The functions that every way goes through, from the one that was called on, and the index of
+    /// the last if it is left by whole functions.
     fn certain(&self, graph: &Graph) -> (Vec<Missing>, Option<usize>) {
         let mut certain: Vec<Missing> = Vec::new();
         let mut seen = vec![0];
@@ -288,8 +285,8 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Whether this node leads to the next function at once, and else only through a pointer: as with
-    /// calls through pointers, what else may be behind these is not asked.
+    /// Whether this node leads to the next function at once, and else only through a pointer: as
+    /// with calls through pointers, what else may be behind these is not asked.
     fn leads_at_once(&self, graph: &Graph, node: usize) -> bool {
         let (goal, anywhere) = (self.goal(), self.anywhere(false));
         let next = graph.next(node);
@@ -362,7 +359,8 @@ impl Case<'_, '_> {
                 return missing.map_or_else(|| self.several(graph, Vec::new()), Explanation::One);
             }
         }
-        // Whatever the owner called, it was on the stack; what that made way for may have been, too.
+        // Whatever the owner called, it was on the stack; what that made way for may have been,
+        // too.
         let owners = nodes.get(owner).filter(|_| owner == 0).map(|node| Missing {
             function: node.function,
             left_at: [].into(),

@@ -39,8 +39,8 @@ pub(super) enum Verdict {
     Lacks(Explanation),
     /// The caller calls another function there, or nothing at all.
     Contradicted,
-    /// A frame pointer led to an address to which no call returns: the frame outside is none, unless
-    /// others show that it is.
+    /// A frame pointer led to an address to which no call returns: the frame outside is none,
+    /// unless others show that it is.
     Astray,
 }
 
@@ -66,13 +66,12 @@ pub(super) struct Checks<'c, 'h> {
     verdicts: Memo<(FrameId, FrameId), Rc<Verdict>>,
     /// Pairs of which the outer one is behind no call, and is on some stacks all the same.
     kept: RefCell<FxHashSet<(FrameId, FrameId)>>,
-    /// Functions in which stacks begin that call `main`.
     callers_of_main: OnceCell<FxHashSet<FunctionStart>>,
 }
 
 impl<'c, 'h> Checks<'c, 'h> {
-    /// Reasons to decide about two frames without the call in the outer one. The first that applies
-    /// decides.
+    // Reasons to decide about two frames without the call in the outer one. The first that applies
+    // decides.
     const RULES: [fn(&Self, Pair) -> Option<Verdict>; 5] = [
         Self::outside_is_no_code,
         Self::pointer_led_astray,
@@ -99,7 +98,6 @@ impl<'c, 'h> Checks<'c, 'h> {
         }
     }
 
-    /// What the code says of `inner` being called by `outer`.
     pub(super) fn verdict(&self, outer: FrameId, inner: FrameId) -> Rc<Verdict> {
         self.verdicts.get(&(outer, inner), || {
             let pair = Pair { outer, inner };
@@ -166,9 +164,9 @@ impl<'c, 'h> Checks<'c, 'h> {
         let Some((next, at)) = self.place(inner) else {
             return self.without_function(pair);
         };
-        // Most calls show by their bytes alone what they call, and their functions need not be read.
-        // Rules lead to return addresses only; frame pointers lead anywhere, where bytes may look like
-        // a call by chance.
+        // Most calls show by their bytes alone what they call, and their functions need not be
+        // read. Rules lead to return addresses only; frame pointers lead anywhere, where bytes may
+        // look like a call by chance.
         if self.trace.frames[inner].caller_by == CallerBy::Rules {
             match self.likely_call(outer, next) {
                 LikelyCall::OfNext => return Verdict::Verified,
@@ -213,8 +211,6 @@ impl<'c, 'h> Checks<'c, 'h> {
         }
     }
 
-    /// What the code says of a frame in `next` where one of these functions was called, by this name
-    /// if by one.
     fn by_called(
         &self,
         inner: FrameId,
@@ -254,14 +250,15 @@ impl<'c, 'h> Checks<'c, 'h> {
         match &found {
             Explanation::One(_) => Verdict::Lacks(found),
             Explanation::None if is_next => Verdict::Verified,
-            // The frames between are those of what was interrupted. Rules lead to the innermost of these.
+            // The frames between are those of what was interrupted. Rules lead to the innermost of
+            // these.
             _ if self.is_interrupted(inner) && is_next => Verdict::Verified,
             _ if self.is_interrupted(inner) => Verdict::Unknown,
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if name.is_some() && self.code.links_lazily(next) => Verdict::Unknown,
             Explanation::None if !is_main => Verdict::Contradicted,
-            // Also the function that was called may have called itself: it has no frame there, so that its
-            // caller is not the one whose frame the pointer went through.
+            // Also the function that was called may have called itself: it has no frame there, so
+            // that its caller is not the one whose frame the pointer went through.
             Explanation::Several { certain, .. } if !is_main || !certain.is_empty() => {
                 Verdict::Lacks(found)
             }
@@ -287,20 +284,20 @@ impl<'c, 'h> Checks<'c, 'h> {
             && !self.is_setting_up(image, at)
     }
 
-    /// Whether the function of a frame goes on to run on another stack than that of its caller.
     pub(super) fn switches_stacks(&self, frame: FrameId) -> bool {
         let place = self.place(frame);
         place.is_some_and(|(place, _)| self.code.switches_stacks_in_go(place))
     }
 
-    /// Whether a frame `outer`, to which no call returns, is one nevertheless: the frame `beyond` calls
-    /// its function. That was entered, then, and it was left for `inner` in an unknown way.
+    /// Whether a frame `outer`, to which no call returns, is one nevertheless: the frame `beyond`
+    /// calls its function.
     pub(super) fn was_called(
         &self,
         beyond: Option<FrameId>,
         outer: FrameId,
         inner: FrameId,
     ) -> bool {
+        // That was entered, then, and it was left for `inner` in an unknown way.
         let was_called =
             beyond.is_some_and(|beyond| *self.verdict(beyond, outer) == Verdict::Verified);
         if was_called {
@@ -332,23 +329,21 @@ impl<'c, 'h> Checks<'c, 'h> {
             || self.code.returns_from_signal(image, at)
     }
 
-    /// Whether the code of an image is certain to be what ran: nothing casts doubt on the file,
-    /// and it calls something. Code without any call has no place to return to: it was put there
-    /// to fill the file.
+    /// Whether the code of an image is certain to be what ran: nothing casts doubt on the file, and
+    /// it calls something.
     fn is_same_file(&self, image: ImageId) -> bool {
+        // Code without any call has no place to return to: it was put there to fill the file.
         *self.is_same_file[image].get_or_init(|| {
             self.name_sources[image].doubt().is_none() && self.code.has_calls(image)
         })
     }
 
-    /// Whether a frame is that to which a signal handler returns.
     fn is_interrupted(&self, frame: FrameId) -> bool {
         let frame = self.trace.frames[frame];
         let here = self.here(frame);
         here.is_some_and(|here| self.returns_from_signal(frame.image, here))
     }
 
-    /// Whether a frame is in code that can be read.
     pub(super) fn is_user_code(&self, frame: FrameId) -> bool {
         let image = self.trace.frames[frame].image;
         matches!(
@@ -363,7 +358,6 @@ impl<'c, 'h> Checks<'c, 'h> {
         self.trace.images[image].kind.generated_by().is_some()
     }
 
-    /// The function that a frame is in, and the stated address where.
     fn place(&self, frame: FrameId) -> Option<(FunctionStart, u64)> {
         let frame = self.trace.frames[frame];
         let at = self.before(frame)?;
@@ -376,13 +370,11 @@ impl<'c, 'h> Checks<'c, 'h> {
         Some(at.0)
     }
 
-    /// The stated address at which a frame goes on.
     fn here(&self, frame: FrameAddress) -> Option<u64> {
         let at = self.name_sources[frame.image].svma(frame.address.recorded())?;
         Some(at.0)
     }
 
-    /// How many different calls were checked, by what was found.
     pub(super) fn calls(&self) -> CheckedCalls {
         let mut calls = CheckedCalls {
             contradicted: self.kept.borrow().len() as u64,
@@ -401,7 +393,6 @@ impl<'c, 'h> Checks<'c, 'h> {
         calls
     }
 
-    /// The address in its image of a place in code.
     pub(super) fn offset(&self, image: ImageId, at: u64) -> Option<FileOffset> {
         self.code.offset(image, at)
     }

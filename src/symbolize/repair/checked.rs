@@ -11,7 +11,6 @@ use crate::trace::{AddressPathId, AddressPaths, FrameAddress, FrameId, Trace};
 /// The stacks of a trace, checked.
 #[derive(Clone, Debug, Default)]
 pub(in crate::symbolize) struct Checked {
-    /// The frames of the trace, then those that were put in.
     pub(in crate::symbolize) frames: IdVec<FrameId, FrameAddress>,
     /// How many are of the trace.
     pub(super) recorded: usize,
@@ -19,11 +18,10 @@ pub(in crate::symbolize) struct Checked {
     pub(in crate::symbolize) paths: AddressPaths,
     /// What is known of the innermost frame of each path.
     pub(in crate::symbolize) states: IdVec<AddressPathId, PathState>,
-    /// Where functions were left. Of an inferred frame the calls or jumps that may have left it, where
-    /// there are several. Of a recorded one those that may be missing outside of it; none of paths
-    /// of which others may be missing too.
+    /// Where functions were left. Of an inferred frame the calls or jumps that may have left it,
+    /// where there are several. Of a recorded one those that may be missing outside of it; none of
+    /// paths of which others may be missing too.
     pub(super) places: FxHashMap<AddressPathId, Rc<[FrameId]>>,
-    /// The new path of each path of the trace.
     pub(in crate::symbolize) now: IdVec<AddressPathId, AddressPathId>,
     /// What the code says of the stacks.
     pub(in crate::symbolize) quality: Quality,
@@ -36,10 +34,9 @@ pub(in crate::symbolize) struct Checked {
 pub(in crate::symbolize) struct PathState {
     /// It was put in.
     pub(in crate::symbolize) inferred: bool,
-    /// It was called by another than the frame outside of it: frames are missing there that could not
-    /// be restored.
+    /// It was called by another than the frame outside of it: frames are missing there that could
+    /// not be restored.
     pub(in crate::symbolize) across_gap: bool,
-    /// It was called through a pointer, or jumped to by what was.
     pub(in crate::symbolize) through_pointer: bool,
 }
 
@@ -63,7 +60,6 @@ pub(in crate::symbolize) struct Correction {
 }
 
 impl Checked {
-    /// Returns the stacks as recorded, without any check.
     pub(in crate::symbolize) fn as_recorded(trace: &Trace) -> Checked {
         Checked {
             frames: trace.frames.clone(),
@@ -76,9 +72,9 @@ impl Checked {
     }
 
     /// Returns the places where the function of a path may have been left, if it was restored and
-    /// there are several: what is inlined at all of them was on the stack. Returns those of the functions
-    /// of which some are missing outside of a recorded frame across a gap; `None` if there may be
-    /// others.
+    /// there are several: what is inlined at all of them was on the stack. Returns those of the
+    /// functions of which some are missing outside of a recorded frame across a gap; `None` if
+    /// there may be others.
     pub(in crate::symbolize) fn places_of(&self, path: AddressPathId) -> Option<&[FrameId]> {
         self.places.get(&path).map(|places| &**places)
     }

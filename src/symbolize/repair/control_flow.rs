@@ -5,7 +5,7 @@
 //!   recorded      outside ─▶ next              the call in outside is one of work
 //!
 //!   (work, no owner) ─jump─▶ (f, no owner) ─call─▶ (leaf, behind f) ─jump─▶ (g, behind f) ─▶ …
-//!                                   └ has its frame at the call: f owns what the frame pointer points to
+//!                                   └ has its frame at the call: f is the owner
 //! ```
 //!
 //! A called function either leaves by a jump, which replaces it by another function, or it calls.
@@ -40,7 +40,6 @@ pub(super) enum End {
     Named {
         name: Rc<str>,
         to: Option<FunctionStart>,
-        /// Whether it is followed by steps to nodes as well.
         is_followed: bool,
     },
     /// Anywhere.
@@ -51,7 +50,6 @@ pub(super) enum End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) to: End,
-    /// Whether what it leads to runs behind the owner.
     pub(super) is_behind: bool,
     pub(super) is_call: bool,
     /// Whether a jump keeps the frame of the function for the next one, as only parts of one
@@ -66,15 +64,14 @@ pub(super) struct Step {
 pub(super) struct Ways {
     /// The first is the function that was called.
     pub(super) nodes: Vec<Node>,
-    /// The steps from each.
     pub(super) steps: Vec<Vec<Step>>,
 }
 
-/// More functions are not looked at.
+// More functions are not looked at.
 const FUNCTIONS: usize = 256;
-/// A function of another file is followed if it leads to no more functions of that file.
+// A function of another file is followed if it leads to no more functions of that file.
 const SMALL: usize = 24;
-/// More functions are not chosen from.
+// More functions are not chosen from.
 const CHOICES: usize = 32;
 
 /// Finds ways, each once.
@@ -86,7 +83,7 @@ pub(super) struct Finder<'c, 'h> {
     fuel: Cell<usize>,
 }
 
-/// How many calls and jumps are looked at in all.
+// How many calls and jumps are looked at in all.
 const FUEL: usize = 1 << 24;
 
 impl<'c, 'h> Finder<'c, 'h> {
@@ -118,7 +115,6 @@ impl<'c, 'h> Finder<'c, 'h> {
         self.fuel.set(self.fuel.get().saturating_sub(fuel));
     }
 
-    /// Whether a function leads to few functions of its file.
     fn is_small(&self, function: FunctionStart) -> bool {
         self.small.get(&function, || {
             let mut seen = vec![function];
@@ -218,7 +214,6 @@ impl Search<'_, '_, '_> {
         Some(steps)
     }
 
-    /// Adds the steps to where a function is left for.
     fn add(&mut self, step: &Step, out: &WayOut, from: FunctionStart, steps: &mut Vec<Step>) {
         let Finder { code, .. } = self.finder;
         let name = out.name.as_ref();

@@ -32,16 +32,14 @@ use super::unknown_callers::{self, Entries};
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
-    /// The function that was called.
     pub(super) called: FunctionStart,
-    /// The next function on the stack.
     pub(super) next: FunctionStart,
     /// Whether the frame of what called `next` is missing; `None` if that is not known.
     pub(super) is_caller_missing: Option<bool>,
 }
 
-/// Answers questions, each once. Those about unknown callers are of a function and whether the frame
-/// of what called it is missing.
+/// Answers questions, each once. Those about unknown callers are of a function and whether the
+/// frame of what called it is missing.
 pub(super) struct Explanations<'c, 'h> {
     code: &'c Code<'h>,
     finder: Finder<'c, 'h>,
@@ -65,15 +63,14 @@ impl<'c, 'h> Explanations<'c, 'h> {
         self.known.get(&question, || self.find(question))
     }
 
-    /// What leads to a function from somewhere unknown.
     pub(super) fn entries(&self, next: FunctionStart, is_caller_missing: bool) -> Entries {
         self.entries.get(&(next, is_caller_missing), || {
             unknown_callers::entries(next, is_caller_missing, self.code)
         })
     }
 
-    /// What explains a stack on which something unknown was called, but not `next`: what every way into
-    /// that function goes through.
+    /// What explains a stack on which something unknown was called, but not `next`: what every way
+    /// into that function goes through.
     pub(super) fn of_unknown_call(
         &self,
         next: FunctionStart,

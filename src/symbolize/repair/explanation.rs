@@ -31,7 +31,6 @@ pub(super) enum Explanation {
 }
 
 impl Explanation {
-    /// Anything may have been between.
     pub(super) const ANYTHING: Explanation = Explanation::Several {
         certain: Vec::new(),
         possible: None,
@@ -82,10 +81,11 @@ impl Explanation {
     }
 }
 
-/// The places at which functions are left that may be missing are not looked at if there are more.
+// The places at which functions are left that may be missing are not looked at if there are more.
 const PLACES: usize = 256;
 
-/// These functions, left anywhere; by jumps only, or by calls as well. `None` if that is not known.
+/// Functions with all places where they are left by jumps, and by calls if `by_calls_too`; `None`
+/// if that is not known.
 pub(super) fn left_anywhere(
     functions: impl Iterator<Item = FunctionStart>,
     by_calls_too: bool,

@@ -1,4 +1,5 @@
-//! Follows calls from the functions of samples through the code, as far as ranges of totals need it.
+//! Follows calls from the functions of samples through the code, as far as ranges of totals need
+//! it.
 //!
 //! ```text
 //!   sampled ─▶ sampled ─▶ a ─▶ b ─▶ sampled      calls that are known
@@ -20,16 +21,15 @@ use super::Checked;
 use super::code::Code;
 use super::function_exits::{FunctionStart, To};
 
-/// The number of functions that are read to find out which of them lead anywhere.
+// The number of functions that are read to find out which of them lead anywhere.
 const MOST: usize = 1 << 16;
 
-/// The number of functions that are read for the calls that they make for certain.
+// The number of functions that are read for the calls that they make for certain.
 const CERTAIN: usize = 1 << 8;
 
 /// The code that samples lead to, as far as it was followed.
 #[derive(Debug, Default)]
 pub(in crate::symbolize) struct Followed {
-    /// The functions.
     pub(in crate::symbolize) functions: Vec<FollowedFunction>,
     /// The calls that their code has, by places among the functions: callers and callees.
     pub(in crate::symbolize) calls: Vec<(u32, u32)>,
@@ -72,7 +72,6 @@ struct Node {
     callers: Vec<u32>,
 }
 
-/// Follows the calls of all functions on these stacks.
 pub(super) fn follow(checked: &Checked, code: &Code) -> Followed {
     let mut following = Following {
         code,
@@ -131,7 +130,6 @@ impl Following<'_, '_> {
         }
     }
 
-    /// The number of the function that a frame is in, if it is in code that can be read.
     fn number_at(&mut self, frame: FrameAddress) -> Option<u32> {
         let offset = FileOffset(frame.address.lookup());
         let at = self.code.binary(frame.image)?.svma(offset)?;
@@ -162,10 +160,10 @@ impl Following<'_, '_> {
         self.nodes[callee as usize].callers.push(caller);
     }
 
-    /// Finds out whether a function leads anywhere. Goes from callers to callees, each once, and
-    /// leaves a function as soon as that is known. All of its code is read only if what it calls
-    /// for all to see does not tell.
+    /// Finds out whether a function leads anywhere.
     fn decide(&mut self, root: u32) {
+        // Goes from callers to callees, each once, and leaves a function as soon as that is known.
+        // All of its code is read only if what it calls for all to see does not tell.
         let mut open: Vec<(u32, usize)> = Vec::new();
         self.begin(root, &mut open);
         while let Some((number, next)) = open.pop() {
@@ -252,7 +250,6 @@ impl Following<'_, '_> {
         self.connect(caller, callee);
     }
 
-    /// Notes that a function leads anywhere, and so does all that leads to it.
     fn lead_anywhere(&mut self, number: u32) {
         let mut open = vec![number];
         while let Some(number) = open.pop() {

@@ -19,7 +19,7 @@ pub(super) struct Frames<'h> {
     scratch: RefCell<Scratch>,
 }
 
-/// Longer functions are taken to have a frame somewhere, in bytes.
+// Longer functions are taken to have a frame somewhere, in bytes.
 const SHORT: u64 = 512;
 
 impl<'h> Frames<'h> {
@@ -39,13 +39,11 @@ impl<'h> Frames<'h> {
         self.state(image, at)?.is_set_up
     }
 
-    /// Whether the function may have a frame at one of these addresses.
     pub(super) fn may_have_frame(&self, image: ImageId, from: u64, to: u64) -> bool {
         let is_long = to.saturating_sub(from) > SHORT;
         is_long || (from..to).any(|at| self.has_frame(image, at) != Some(false))
     }
 
-    /// Whether the unwind information for this stated address has a property; not without any.
     pub(super) fn is(
         &self,
         image: ImageId,
@@ -55,7 +53,6 @@ impl<'h> Frames<'h> {
         self.state(image, at).is_some_and(property)
     }
 
-    /// The unwind information for this stated address.
     pub(super) fn state(&self, image: ImageId, at: u64) -> Option<FrameState> {
         let rules = self.rules[image].get_or_init(|| {
             let release = self.trace.recording.os_release.as_deref();

@@ -31,8 +31,8 @@ pub(super) enum To {
     Unknown,
 }
 
-/// An instruction that calls or jumps to elsewhere, by the stated addresses of its first byte and of
-/// what is behind it.
+/// An instruction that calls or jumps to elsewhere, by the stated addresses of its first byte and
+/// of what is behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) at: u64,
@@ -46,7 +46,6 @@ pub(super) struct WayOut {
     pub(super) is_call: bool,
     /// Where to.
     pub(super) to: To,
-    /// The linkage name by which it is called, where it is by name.
     pub(super) name: Option<Rc<str>>,
     /// In order of address.
     pub(super) sites: Vec<Site>,

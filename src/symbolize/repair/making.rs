@@ -22,14 +22,13 @@ pub(super) struct Making {
     new_frames: FxHashMap<FrameAddress, FrameId>,
     /// The places of functions of which some are missing, where they are known to be in the file.
     candidates: FxHashMap<Rc<[Missing]>, Option<Rc<[FrameId]>>>,
-    /// The marks that were put in, by what they say.
     marks: FxHashMap<CaveatKind, AddressPathId>,
-    /// The paths under others: by the innermost of what was put in outside of them, and as they were.
+    /// The paths under others: by the innermost of what was put in outside of them, and as they
+    /// were.
     moved: FxHashMap<(AddressPathId, AddressPathId), AddressPathId>,
 }
 
 impl Making {
-    /// Without paths, and with the frames of a trace.
     pub(super) fn new(trace: &Trace, checks: &Checks) -> Making {
         let frames = trace.frames.iter();
         let frames: Vec<FrameAddress> = frames.map(|&frame| checks.corrected(frame)).collect();
@@ -70,8 +69,8 @@ impl Making {
         self.checked.paths.push(path)
     }
 
-    /// The places at which functions that may be missing were left; `None` where their code is nowhere in
-    /// the file.
+    /// The places at which functions that may be missing were left; `None` where their code is
+    /// nowhere in the file.
     pub(super) fn candidates(
         &mut self,
         missing: &Rc<[Missing]>,
@@ -91,16 +90,15 @@ impl Making {
         frames
     }
 
-    /// The frame of a missing function that was left by what is before this stated address.
     fn left_at(&mut self, image: ImageId, end: u64, checks: &Checks) -> Option<FrameId> {
         let last = checks.offset(image, end.checked_sub(1)?)?;
         let address = CodeAddress::Return(last.0.checked_add(1)?);
         Some(self.frame(missing_frame(image, address)))
     }
 
-    /// Adds missing functions, outermost first, to the path of a caller, which `calls_pointer` or not.
-    /// Returns whether the innermost may have been left through a pointer; `None` if the code of some
-    /// is not in their files: these are left out.
+    /// Adds missing functions, outermost first, to the path of a caller, which `calls_pointer` or
+    /// not. Returns whether the innermost may have been left through a pointer; `None` if the code
+    /// of some is not in their files: these are left out.
     pub(super) fn put_in_all(
         &mut self,
         caller: &mut Option<AddressPathId>,
@@ -144,7 +142,6 @@ impl Making {
         Some(self.put_in_frame(AddressPath { caller, frame }, places))
     }
 
-    /// The path of a frame that was not recorded and was left in one of these places.
     fn put_in_frame(&mut self, path: AddressPath, places: Rc<[FrameId]>) -> AddressPathId {
         let key = (path, places);
         if let Some(&known) = self.put_in.get(&key) {
@@ -158,8 +155,7 @@ impl Making {
         id
     }
 
-    /// The same path with these frames, which were not recorded, outside of its outermost; only with them, if it is
-    /// none.
+    /// Puts inferred frames outside of a path's outermost; they are the path where it is `None`.
     pub(super) fn put_outside(
         &mut self,
         frames: &[FrameId],
@@ -209,8 +205,9 @@ impl Making {
     }
 }
 
-/// A frame that was put in. A frame pointer led past it.
+/// A frame that was put in.
 fn missing_frame(image: ImageId, address: CodeAddress) -> FrameAddress {
+    // A frame pointer led past it.
     FrameAddress {
         image,
         address,
@@ -218,5 +215,5 @@ fn missing_frame(image: ImageId, address: CodeAddress) -> FrameAddress {
     }
 }
 
-/// A function that was left in more places is shown without what is inlined there.
+// A function that was left in more places is shown without what is inlined there.
 const PLACES: usize = 64;

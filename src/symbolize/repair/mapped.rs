@@ -1,5 +1,5 @@
-//! What is known of all mapped files, whether samples hit them or not: which of them defines a function
-//! that is called by name, and which are programs.
+//! What is known of all mapped files, whether samples hit them or not: which of them defines a
+//! function that is called by name, and which are programs.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::trace::{ImageId, ImageKind, Trace};
 use super::super::library::Library;
 use crate::symbolize::name_source::NameSource;
 
-/// More files are not looked at.
+// More files are not looked at.
 const FILES: usize = 1 << 10;
 
 /// The files that were mapped, whether samples hit them or not: a library that no stack shows may
@@ -30,8 +30,8 @@ struct Files {
     programs: Vec<ImageId>,
 }
 
-/// Whether a file is started, and not loaded by another one: it has no name by which others need it, as
-/// a C library has that can be started as well.
+/// Whether a file is started, and not loaded by another one: it has no name by which others need
+/// it, as a C library has that can be started as well.
 pub(super) fn is_program(binary: &Binary) -> bool {
     binary.is_program() && binary.needed().soname.is_none()
 }
@@ -67,7 +67,6 @@ impl<'h> Mapped<'h> {
         found.is_some()
     }
 
-    /// The only program, if all files could be read.
     pub(super) fn only_program(&self) -> Option<ImageId> {
         match *self.programs()? {
             [only] => Some(only),
@@ -75,7 +74,6 @@ impl<'h> Mapped<'h> {
         }
     }
 
-    /// All programs, if all files could be read.
     pub(super) fn programs(&self) -> Option<&[ImageId]> {
         Some(&self.files()?.programs)
     }

@@ -30,7 +30,6 @@ mod said {
     pub(super) const MISSING: u8 = 1 << 2;
     pub(super) const AMBIGUOUS: u8 = 1 << 3;
     pub(super) const CONTRADICTED: u8 = 1 << 4;
-    /// It has frames in user space.
     pub(super) const USER: u8 = 1 << 5;
     /// It begins where nothing calls.
     pub(super) const ROOTED: u8 = 1 << 6;
@@ -65,7 +64,6 @@ struct Walk<'a, 'c, 'h> {
     is_any_changed: bool,
 }
 
-/// Checks all stacks; puts in what is missing.
 pub(super) fn checked(trace: &Trace, checks: &Checks) -> Checked {
     let mut walk = Walk {
         trace,
@@ -157,7 +155,6 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Cuts a stack outside of a frame, or says something else of its end, where that is due.
     fn cut(
         &mut self,
         frame: FrameId,
@@ -203,8 +200,8 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Puts the frames outside with which other stacks begin that start as this one does, as soon as the
-    /// path enters a function that tells which: the next one of the program.
+    /// Puts the frames outside with which other stacks begin that start as this one does, as soon
+    /// as the path enters a function that tells which: the next one of the program.
     fn put_beginning(
         &mut self,
         frame: FrameId,
@@ -339,7 +336,6 @@ impl Walk<'_, '_, '_> {
     }
 }
 
-/// Whether a frame is in user space, also if there is no file with its code.
 fn is_of_user(trace: &Trace, frame: FrameId) -> bool {
     let kind = trace.images[trace.frames[frame].image].kind;
     !(kind.is_kernel() || matches!(kind, ImageKind::Guest | ImageKind::Mark))

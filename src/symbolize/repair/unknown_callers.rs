@@ -2,7 +2,7 @@
 //! from a signal.
 //!
 //! ```text
-//!   anywhere ─▶ g ─jump─▶ f ─call─▶ next      f keeps no frame there, or f's is the frame whose owner is missing
+//!   anywhere ─▶ g ─jump─▶ f ─call─▶ next      f keeps no frame there, or is the missing owner
 //! ```
 //!
 //! Unknown code can enter a function whose address is taken or that other files can find. So the
@@ -23,9 +23,7 @@ use crate::trace::ImageId;
 /// and leave no frame in between but the owner's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entries {
-    /// The function itself.
     pub(super) itself: bool,
-    /// Others, behind the frame of the owner.
     pub(super) behind_owner: bool,
     /// Functions that are or become the owner; where no owner is missing, functions that jump.
     pub(super) owner: bool,
@@ -38,17 +36,16 @@ impl Entries {
         owner: true,
     };
 
-    /// Whether one is behind the frame of the owner.
     pub(super) fn any_behind_owner(self) -> bool {
         self.itself || self.behind_owner
     }
 }
 
-/// More functions are not looked at.
+// More functions are not looked at.
 const FUNCTIONS: usize = 256;
 
-/// A function by its start, and whether the frame pointer is that of a caller when it goes on: then it
-/// is behind the owner.
+/// A function by its start, and whether the frame pointer is that of a caller when it goes on: then
+/// it is behind the owner.
 type Node = (u64, bool);
 
 /// What comes before the function that is next on the stack.
@@ -59,9 +56,10 @@ struct Before<'c, 'h> {
 }
 
 impl<'c, 'h> Before<'c, 'h> {
-    /// `None` where it is not known. Calls by way of a linkage table are known by the function that is
-    /// called, not by the stub in which a sample can be taken.
+    /// `None` where it is not known.
     fn of(next: FunctionStart, code: &'c Code<'h>) -> Option<Before<'c, 'h>> {
+        // Calls by way of a linkage table are known by the function that is called, not by the stub
+        // in which a sample can be taken.
         let image = next.image;
         let callers = code.callers(image)?;
         callers.functions.binary_search(&next.start).ok()?;
@@ -76,9 +74,9 @@ impl<'c, 'h> Before<'c, 'h> {
     ///
     /// ```text
     ///   caller ─jump─▶ (f, b)                    (caller, b)       it made way
-    ///   caller ─call, no frame─▶ (f, behind)     (caller, behind)  it has the frame of its caller, too
+    ///   caller ─call, no frame─▶ (f, behind)     (caller, behind)  its frame is its caller's
     ///   caller ─call, a frame──▶ (f, behind)     (caller, not)     it is the owner
-    ///   caller ─call─▶ (f, not)                  none              the frame at hand would be its own
+    ///   caller ─call─▶ (f, not)                  none              the frame would be its own
     /// ```
     fn nodes(&self, (start, is_behind): Node) -> impl Iterator<Item = Node> {
         let calls = self.callers.of_function(start);
@@ -97,8 +95,8 @@ impl<'c, 'h> Before<'c, 'h> {
     }
 }
 
-/// The function that every way into `next` from somewhere unknown enters first or goes through next,
-/// the outermost one; `None` if `next` itself may be entered, or several others lead to it.
+/// The function that every way into `next` from somewhere unknown enters first or goes through
+/// next, the outermost one; `None` if `next` itself may be entered, or several others lead to it.
 /// `is_owner_missing` as for [`entries`].
 pub(super) fn only_entry(
     next: FunctionStart,

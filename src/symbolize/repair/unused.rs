@@ -6,8 +6,8 @@ use crate::trace::{AddressPath, AddressPathId, AddressPaths, FrameId, Trace};
 use super::checked::Checked;
 
 impl Checked {
-    /// Drops the paths that lead to no sample, and the frames that no path has: what a stack was cut
-    /// from is in no view, not even with a weight of 0.
+    /// Drops the paths that lead to no sample, and the frames that no path has: what a stack was
+    /// cut from is in no view, not even with a weight of 0.
     pub(super) fn drop_unused(&mut self, trace: &Trace) {
         let mut is_used = IdVec::filled(false, self.paths.len());
         for sample in &trace.samples {
@@ -44,7 +44,6 @@ impl Checked {
         ids
     }
 
-    /// Keeps these paths, whose frames have these new ids.
     fn drop_paths(
         &mut self,
         is_used: &IdVec<AddressPathId, bool>,

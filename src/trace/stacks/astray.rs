@@ -12,8 +12,8 @@ use super::super::chain::{self, Link, Space};
 use super::super::memory::FrameKey;
 use super::{Stacks, User};
 
-/// How many chains that are not known as a whole lead astray. Where few do, it costs more to look for
-/// the place in each of them than to do without.
+/// How many chains that are not known as a whole lead astray. Where few do, it costs more to look
+/// for the place in each of them than to do without.
 #[derive(Debug, Default)]
 pub(in crate::trace) struct Course {
     all: u64,
@@ -23,7 +23,7 @@ pub(in crate::trace) struct Course {
     finds: u64,
 }
 
-/// The number of lookups after which it is checked whether they pay.
+// The number of lookups after which it is checked whether they pay.
 const LOOKS: u64 = 1024;
 
 impl Course {
@@ -47,10 +47,10 @@ impl Course {
 }
 
 impl Stacks {
-    /// Where the chain of a sample by frame pointers leads astray: the place of the first word of it
-    /// that is an address in no mapping, and whether the chain has two frames in user space at most.
-    /// `None` if the chain does not, if already its innermost frame in user space is in no mapping, or
-    /// if too few chains do so.
+    /// Where the chain of a sample by frame pointers leads astray: the place of the first word of
+    /// it that is an address in no mapping, and whether the chain has two frames in user space at
+    /// most. `None` if the chain does not, if already its innermost frame in user space is in no
+    /// mapping, or if too few chains do so.
     pub(in crate::trace) fn goes_astray(
         &mut self,
         chain: Words<'_>,
@@ -73,7 +73,6 @@ impl Stacks {
         Some((place, before == 0 && others.next().is_none()))
     }
 
-    /// Whether an address in user space is in a mapping.
     fn is_mapped(&mut self, pid: i32, address: CodeAddress) -> bool {
         let link = Link {
             space: Space::User,

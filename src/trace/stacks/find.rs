@@ -37,8 +37,8 @@ impl Stacks {
                 Some(&known) => known,
                 None => {
                     let place = self.place_of(user, link);
-                    // A chain that leads astray may have any number of such addresses: no frames are
-                    // made of them.
+                    // A chain that leads astray may have any number of such addresses: no frames
+                    // are made of them.
                     if is_user && place.is_none() && user_is_mapped == Some(true) {
                         end = End::Broken;
                         break;
@@ -74,7 +74,6 @@ impl Stacks {
         })
     }
 
-    /// Which image shows the address of a link, and the address in it.
     pub(super) fn place_of(&self, user: User<'_>, link: Link) -> Option<(ImageId, CodeAddress)> {
         match (link.space, user) {
             (Space::Kernel, _) => self.kernel.find(link.address),
@@ -86,7 +85,6 @@ impl Stacks {
         }
     }
 
-    /// The frame of a link whose address is at a place, or in no mapping.
     fn frame_at(
         &mut self,
         user: User<'_>,
@@ -108,7 +106,6 @@ impl Stacks {
         })
     }
 
-    /// Returns the frames of addresses that were looked up in memory of this state.
     pub(super) fn found(&mut self, user: User<'_>, state: Memory, space: Space) -> &mut FrameTable {
         match (space, user) {
             (Space::Kernel, _) => self.kernel_found.at(state.1),

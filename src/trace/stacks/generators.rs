@@ -14,8 +14,8 @@ use super::Stacks;
 pub struct Generator {
     /// The runtimes of which it has mapped files.
     pub runtimes: BTreeSet<Runtime>,
-    /// When it started, or its program did, in nanoseconds since 1970; `None` if that was before the
-    /// recording, or at a time that is not known.
+    /// When it started, or its program did, in nanoseconds since 1970; `None` if that was before
+    /// the recording, or at a time that is not known.
     pub began: Option<u64>,
 }
 

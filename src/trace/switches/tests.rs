@@ -168,10 +168,11 @@ fn with_complete_switches_all_intervals_are_found() {
 }
 
 /// A buffer has no room from time to time, until it is emptied; the kernel reports that before the
-/// next record. The ends of threads are not lost here: what the kernel does for a thread after its
-/// end cannot be distinguished from what it did before.
+/// next record.
 #[test]
 fn lost_intervals_are_not_invented() {
+    // The ends of threads are not lost here: what the kernel does for a thread after its end cannot
+    // be distinguished from what it did before.
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let (mut exact, mut longer, mut unsure) = (0, 0, 0);
     for _ in 0..2000 {

@@ -83,7 +83,6 @@ impl Tracer<'_, '_, '_> {
         rows
     }
 
-    /// Adds what was counted by chain to the rows of samples.
     pub(in crate::trace) fn count_chains(&mut self) {
         for (sample, sum) in self.take_chains() {
             self.samples.add_accepted(sample, sum);

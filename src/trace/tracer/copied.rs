@@ -7,7 +7,6 @@ use crate::trace::stack_copies::{Copy, Finished, Waiting, Weights};
 use crate::unwind::End;
 
 impl Tracer<'_, '_, '_> {
-    /// Takes in a sample with a copied stack, which is counted when that is unwound.
     pub(super) fn copied(
         &mut self,
         reader: &Reader,

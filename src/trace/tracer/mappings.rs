@@ -117,8 +117,8 @@ impl Tracer<'_, '_, '_> {
         }
     }
 
-    /// Whether memory with a name (`memfd_create`) is a program or a library, and not what a compiler
-    /// generates: it has a build ID, or it is mapped first when a program starts.
+    /// Whether memory with a name (`memfd_create`) is a program or a library, and not what a
+    /// compiler generates: it has a build ID, or it is mapped first when a program starts.
     fn is_program(
         &self,
         record: &Record<'_>,
@@ -133,7 +133,6 @@ impl Tracer<'_, '_, '_> {
         path.starts_with("/memfd:") && (build_id.is_some() || is_first())
     }
 
-    /// The image of a kernel mapping and the address in it of the mapping's start.
     fn kernel_image(
         &mut self,
         path: &str,

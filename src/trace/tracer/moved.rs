@@ -1,14 +1,15 @@
-//! Text of files that lies in anonymous memory: helpers for huge pages copy a program's text and put the
-//! copy in its place.
+//! Text of files that lies in anonymous memory: helpers for huge pages copy a program's text and
+//! put the copy in its place.
 //!
 //! ```text
 //!   the file      ├────── .text of the program ──────┤
 //!   later              ├── //anon ──┤                        the names of the file stay
 //! ```
 //!
-//! The kernel does not report that a file is unmapped, so a mapping over an earlier one may also hold
-//! code that was made at run time where a library had been. A program's own text is not unmapped while
-//! it runs: memory over it is its copy. Over a library it may be either, so that is only reported.
+//! The kernel does not report that a file is unmapped, so a mapping over an earlier one may also
+//! hold code that was made at run time where a library had been. A program's own text is not
+//! unmapped while it runs: memory over it is its copy. Over a library it may be either, so that is
+//! only reported.
 
 use std::sync::Arc;
 
@@ -19,7 +20,6 @@ use super::super::{Image, ImageId, ImageKind};
 use super::Tracer;
 
 impl Tracer<'_, '_, '_> {
-    /// A process has mapped memory without a file, `image`, in `start..end`.
     pub(super) fn map_generated(&mut self, pid: i32, (start, end): (u64, u64), image: ImageId) {
         let process = self.stacks.processes.entry(pid).or_default();
         let program = process.program();
@@ -49,9 +49,9 @@ impl Tracer<'_, '_, '_> {
         }
     }
 
-    /// A file is mapped at `start`, from `offset` on, that may be the program of a process that ran before.
-    /// Memory without a file was listed before it then, in order of address. What lies in the range that
-    /// the loader has reserved for the program is a copy of its text.
+    /// A file is mapped at `start`, from `offset` on, that may be the program of a process that ran
+    /// before. Memory without a file was listed before it then, in order of address. What lies in
+    /// the range that the loader has reserved for the program is a copy of its text.
     pub(super) fn map_program(&mut self, pid: i32, start: u64, offset: u64, image: ImageId) {
         let process = self.stacks.processes.entry(pid).or_default();
         if process.program().is_some() {

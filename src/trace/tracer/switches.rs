@@ -39,7 +39,6 @@ impl Tracer<'_, '_, '_> {
         }
     }
 
-    /// The recording went on until `time`, on all processors.
     pub(in crate::trace) fn goes_on_until(&mut self, time: u64) {
         if let Some(off_cpu) = self.off_cpu.as_mut().filter(|_| time > 0) {
             off_cpu.switches().seen(time, None);
@@ -73,7 +72,6 @@ impl Tracer<'_, '_, '_> {
         }
     }
 
-    /// Counts a time off the processor.
     fn off_cpu_interval(&mut self, interval: Interval) {
         let Some(off_cpu) = &mut self.off_cpu else {
             return;

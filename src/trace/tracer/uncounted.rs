@@ -1,7 +1,7 @@
 //! Which files run in programs whose calls are not counted, in recordings with counted calls.
 //!
-//! A program that is started by exec has none of the stubs of the one before. It maps its files, and
-//! if it is followed, stubs after them.
+//! A program that is started by exec has none of the stubs of the one before. It maps its files,
+//! and if it is followed, stubs after them.
 
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ use super::super::function_exits::FunctionStart;
 use super::{Checks, Pair, Site, Verdict};
 
 impl Checks<'_, '_> {
-    /// Whether a frame pointer has led from the inner frame to the outer one. It is followed also where
-    /// rules are used, through code that has none.
+    /// Whether a frame pointer has led from the inner frame to the outer one.
     pub(super) fn is_led_by_pointer(&self, pair: Pair) -> bool {
+        // It is followed also where rules are used, through code that has none.
         let frame = self.trace.frames[pair.inner];
         let at = self.before(frame);
         let has_rules = || at.is_some_and(|at| self.code.frames.state(frame.image, at).is_some());
@@ -29,7 +29,8 @@ impl Checks<'_, '_> {
         }
     }
 
-    /// Whether the frame pointer is that of the function of a frame itself; `None` if it is not known.
+    /// Whether the frame pointer is that of the function of a frame itself; `None` if it is not
+    /// known.
     pub(super) fn own_frame(&self, frame: FrameId) -> Option<bool> {
         let frame = self.trace.frames[frame];
         let (image, at) = (frame.image, self.before(frame)?);
@@ -45,17 +46,18 @@ impl Checks<'_, '_> {
         scan::has_no_frame(binary, Svma(from), Svma(to), Svma(here)).then_some(false)
     }
 
-    /// Whether a frame pointer went past the function that called the inner one: that has no frame of
-    /// its own there, so that its caller's was taken for it.
+    /// Whether a frame pointer went past the function that called the inner one: that has no frame
+    /// of its own there, so that its caller's was taken for it.
     pub(super) fn lost_its_caller(&self, pair: Pair) -> bool {
         self.is_led_by_pointer(pair)
             && self.own_frame(pair.inner) == Some(false)
             && !self.is_interrupted(pair.inner)
     }
 
-    /// Whether the frame pointer, which was saved before this stated address, is about to be pointed at the
-    /// new frame: until then it is the caller's. Compilers put other instructions between the two.
+    /// Whether the frame pointer, which was saved before this stated address, is about to be
+    /// pointed at the new frame: until then it is the caller's.
     pub(super) fn is_setting_up(&self, image: ImageId, at: u64) -> bool {
+        // Compilers put other instructions between the two.
         // mov %rsp,%rbp in its two forms, and mov %esp,%ebp.
         const FORMS: [&[u8]; 4] = [
             &[0x48, 0x89, 0xe5],
@@ -82,7 +84,6 @@ impl Checks<'_, '_> {
         false
     }
 
-    /// The function before a frame that is in none.
     fn function_before(&self, frame: FrameId) -> Option<FunctionStart> {
         let frame = self.trace.frames[frame];
         self.code.function_before(frame.image, self.before(frame)?)

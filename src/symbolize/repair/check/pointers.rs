@@ -14,12 +14,10 @@ impl Checks<'_, '_> {
         entries.owner && !entries.itself
     }
 
-    /// Whether a frame calls through a pointer.
     pub(in super::super) fn calls_pointer(&self, frame: FrameId) -> bool {
         matches!(self.site(frame), Site::Pointer)
     }
 
-    /// Whether a missing function may have been left by a call or jump through a pointer.
     pub(in super::super) fn may_leave_through_pointer(&self, missing: &Missing) -> bool {
         let function = self.code.function(missing.function);
         let leads_anywhere = |out: &&WayOut| matches!(out.to, To::Unknown) && out.name.is_none();

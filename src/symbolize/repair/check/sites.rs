@@ -63,7 +63,6 @@ impl Checks<'_, '_> {
         }
     }
 
-    /// What calls before the return address of a frame.
     pub(super) fn site(&self, frame: FrameId) -> &Site {
         self.sites[frame].get_or_init(|| self.find_site(frame))
     }

@@ -9,10 +9,11 @@ use crate::trace::{CallerBy, FrameAddress, FrameId};
 use super::{Checks, FunctionStart};
 
 impl Checks<'_, '_> {
-    /// The frame as it is to be looked up. A signal handler returns to the first byte of a function
-    /// that nobody called, and so does the first function of a stack that makecontext sets up: the
-    /// address of the frame is that, and not one before it.
+    /// The frame as it is to be looked up.
     pub(in super::super) fn corrected(&self, frame: FrameAddress) -> FrameAddress {
+        // A signal handler returns to the first byte of a function that nobody called, and so does
+        // the first function of a stack that makecontext sets up: the address of the frame is that,
+        // and not one before it.
         let CodeAddress::Return(address) = frame.address else {
             return frame;
         };
@@ -26,8 +27,8 @@ impl Checks<'_, '_> {
         }
     }
 
-    /// Whether a frame is of a function that begins at the return address: it is returned to without
-    /// having called anything.
+    /// Whether a frame is of a function that begins at the return address: it is returned to
+    /// without having called anything.
     fn is_entered_by_return(&self, frame: FrameAddress) -> bool {
         let (image, has_called) = (frame.image, matches!(frame.address, CodeAddress::Return(_)));
         let at = self.here(frame).filter(|_| has_called);
@@ -57,8 +58,8 @@ impl Checks<'_, '_> {
         self.is_outermost(frame) || place.is_some_and(|(place, _)| self.code.starts_tasks(place))
     }
 
-    /// Whether what a frame has called through a pointer was `main` or the first function of a thread: the
-    /// C library ends the program or the thread with what that returns.
+    /// Whether what a frame has called through a pointer was `main` or the first function of a
+    /// thread: the C library ends the program or the thread with what that returns.
     fn ends_a_task(&self, frame: FrameId) -> bool {
         let frame = self.trace.frames[frame];
         let before = self.before(frame);
@@ -66,7 +67,6 @@ impl Checks<'_, '_> {
             && before.is_some_and(|at| self.code.ends_a_task(frame.image, at.wrapping_add(1)))
     }
 
-    /// The function of a frame, if a program or a thread starts with it, as far as frame pointers can show.
     pub(in super::super) fn starts_task(&self, frame: FrameId) -> Option<FunctionStart> {
         if !self.is_user_code(frame) {
             return None;
@@ -75,8 +75,9 @@ impl Checks<'_, '_> {
         self.code.starts_tasks(place).then_some(place)
     }
 
-    /// Whether the caller of the function of an outermost frame is missing: a chain of frame pointers
-    /// has ended there, and nothing proves that a program or a thread starts with that function.
+    /// Whether the caller of the function of an outermost frame is missing: a chain of frame
+    /// pointers has ended there, and nothing proves that a program or a thread starts with that
+    /// function.
     pub(in super::super) fn lacks_callers(&self, frame: FrameId) -> bool {
         let caller_by = self.trace.frames[frame].caller_by;
         // No program and no thread starts in code that a process has made.
@@ -110,7 +111,6 @@ impl Checks<'_, '_> {
         }
     }
 
-    /// The functions that call `main` on stacks that begin with them.
     fn callers_of_main(&self) -> &FxHashSet<FunctionStart> {
         self.callers_of_main.get_or_init(|| {
             let paths = self.trace.paths.enumerate();
@@ -125,7 +125,6 @@ impl Checks<'_, '_> {
         })
     }
 
-    /// The function of a frame that may have called `main`; the place itself, if it is in none that is known.
     fn caller_of_main(&self, frame: FrameId) -> Option<FunctionStart> {
         if let Some((place, _)) = self.place(frame) {
             return Some(place);
@@ -135,10 +134,11 @@ impl Checks<'_, '_> {
         Some(FunctionStart { image, start })
     }
 
-    /// Whether something has the address of the function of a frame, so that a stack may have been set
-    /// up for it. Arrays of functions, such as those that run at a program's end, look like stacks that
-    /// were set up, to a frame pointer that holds something else.
+    /// Whether something has the address of the function of a frame, so that a stack may have been
+    /// set up for it.
     pub(super) fn may_begin_a_stack(&self, frame: FrameId) -> bool {
+        // Arrays of functions, such as those that run at a program's end, look like stacks that
+        // were set up, to a frame pointer that holds something else.
         let Some((place, _)) = self.place(frame) else {
             return true;
         };

@@ -8,8 +8,8 @@ use super::super::function_exits::FunctionStart;
 use super::{Checks, Verdict};
 
 impl Checks<'_, '_> {
-    /// What the code says of a function that is next on the stack, at this stated address, where something
-    /// was called that only a run can tell, but not that function.
+    /// What the code says of a function that is next on the stack, at this stated address, where
+    /// something was called that only a run can tell, but not that function.
     pub(super) fn called_unknown(
         &self,
         next: FunctionStart,
@@ -24,8 +24,8 @@ impl Checks<'_, '_> {
         }
     }
 
-    /// What the code says where `main` of one of several programs was called. It is missing; where the
-    /// next function has a frame, it has made way, and with it only what jumps.
+    /// What the code says where `main` of one of several programs was called. It is missing; where
+    /// the next function has a frame, it has made way, and with it only what jumps.
     pub(super) fn called_a_main(
         &self,
         next: FunctionStart,

@@ -8,7 +8,7 @@ use crate::scan;
 use crate::symbolize::repair::function_exits::{FunctionStart, To};
 use crate::trace::ImageId;
 
-/// What in the C library calls `main`, and nothing else but what ends a program.
+// What in the C library calls `main`, and nothing else but what ends a program.
 const STARTER: &str = "__libc_start_call_main";
 
 impl Code<'_> {
@@ -18,7 +18,6 @@ impl Code<'_> {
         name.is_some_and(|name| name == STARTER)
     }
 
-    /// The linkage name of a function, without a version or suffix.
     fn name(&self, place: FunctionStart) -> Option<String> {
         let name = self.full_name(place)?;
         Some(name.split(['@', '.']).next().unwrap_or_default().to_owned())
@@ -31,9 +30,9 @@ impl Code<'_> {
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
     }
 
-    /// Whether a function is `main`, which only start-up code calls. A file that is not named as a library need not
-    /// tell in another way that it is a program.
+    /// Whether a function is `main`, which only start-up code calls.
     pub(in super::super) fn is_main(&self, place: FunctionStart) -> bool {
+        // A file that is not named as a library need not tell in another way that it is a program.
         // The name is at hand, what tells a library is read from its file.
         let is_named = self.name(place).is_some_and(|name| name == "main");
         let binary = self.binary(place.image).filter(|_| is_named);
@@ -58,10 +57,12 @@ impl Code<'_> {
         })
     }
 
-    /// Whether a call through a pointer returns to this stated address, and what it returns is the status
-    /// with which the program or the thread ends, as of start-up code of a C library: `exit(main(…))`.
-    /// Known on x86-64 only. musl has neither unwind information nor, as a rule, names for this code.
+    /// Whether a call through a pointer returns to this stated address, and what it returns is the
+    /// status with which the program or the thread ends, as of start-up code of a C library:
+    /// `exit(main(…))`.
     pub(in super::super) fn ends_a_task(&self, image: ImageId, at: u64) -> bool {
+        // Known on x86-64 only. musl has neither unwind information nor, as a rule, names for this
+        // code.
         const CALL: u64 = 5;
         const ENDS: [&str; 4] = ["exit", "_exit", "pthread_exit", "__pthread_exit"];
         let binary = self.binary(image);
@@ -93,8 +94,8 @@ impl Code<'_> {
             && (self.name(end)).is_some_and(|name| ENDS.contains(&name.as_str()))
     }
 
-    /// Whether a thread may start with this function, by its code, where the C library has no names: it is
-    /// called through pointers only, and never returns.
+    /// Whether a thread may start with this function, by its code, where the C library has no
+    /// names: it is called through pointers only, and never returns.
     pub(in super::super) fn may_start_tasks(&self, place: FunctionStart) -> bool {
         self.task_starts.get(&place, || {
             // Reading the code takes longest.

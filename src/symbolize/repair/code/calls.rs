@@ -11,7 +11,7 @@ use super::super::function_exits::{FunctionStart, To};
 use super::kept_exits::KeptExits;
 use super::{Code, KEPT_EXITS};
 
-/// How many functions are looked into for a call: programs have one in their first.
+// How many functions are looked into for a call: programs have one in their first.
 const LOOKED_INTO: usize = 4096;
 
 /// Where a call leads, and the linkage name by which it calls, where it does by name.
@@ -20,15 +20,14 @@ pub(in super::super) struct Called {
     pub(in super::super) name: Option<Rc<str>>,
 }
 
-/// The stated address behind an instruction.
 pub(super) fn behind(leaving: &Leaving) -> u64 {
     leaving.at.0.wrapping_add(u64::from(leaving.length))
 }
 
 impl Code<'_> {
-    /// The call that returns to this stated address, if one of the function around it does. What else
-    /// the function calls is not looked up: most functions are asked about one call.
+    /// The call that returns to this stated address, if one of the function around it does.
     pub(in super::super) fn call_before(&self, image: ImageId, end: u64) -> Option<Called> {
+        // What else the function calls is not looked up: most functions are asked about one call.
         let place = self.function_start(image, end.checked_sub(1)?)?;
         let exits = self.exits(place)?;
         let returns = self.returns.get(&place, || {
@@ -106,9 +105,10 @@ impl Code<'_> {
         }
     }
 
-    /// The function that a file calls by this name: where only one file of the recording defines it,
-    /// that one's. Which file a process would take it from is not known.
+    /// The function that a file calls by this name: where only one file of the recording defines
+    /// it, that one's.
     pub(super) fn import(&self, image: ImageId, name: &str) -> To {
+        // Which file a process would take it from is not known.
         let files = 0..self.files.len();
         let mut defined = files.filter_map(|file| {
             let start = self.definitions.exports(file).start(name.as_bytes())?;
@@ -129,7 +129,6 @@ impl Code<'_> {
         }
     }
 
-    /// What a call leads to of the function that a file defines there.
     pub(super) fn defined(&self, file: usize, start: Svma) -> To {
         let place = FunctionStart::of(self.files[file], start);
         if self.chooses(place) {

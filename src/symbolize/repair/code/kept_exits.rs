@@ -1,5 +1,5 @@
-//! How control leaves functions, kept from one start to the next: to find it out, the relocations and
-//! pointers of the whole file have to be read, and each function decoded.
+//! How control leaves functions, kept from one start to the next: to find it out, the relocations
+//! and pointers of the whole file have to be read, and each function decoded.
 //!
 //! ```text
 //!   number: u32
@@ -15,9 +15,9 @@ use crate::base::Svma;
 use crate::cache::Contents;
 use crate::scan::{Destination, Exits, Leaving, LeavingKind};
 
-/// The bytes of a row.
+// The bytes of a row.
 const ROW: usize = 12;
-/// The most functions of one file that are kept.
+// The most functions of one file that are kept.
 const LIMIT: usize = 1 << 16;
 
 /// What was kept of one file.
@@ -26,12 +26,10 @@ pub(super) struct KeptExits {
 }
 
 impl KeptExits {
-    /// What is in these contents, if anything.
     pub(super) fn of(contents: Option<Contents>) -> KeptExits {
         KeptExits { contents }
     }
 
-    /// How control leaves the function that starts here, if it was kept.
     pub(super) fn of_function(&self, start: u64) -> Option<Exits> {
         let (rows, body) = self.parts()?;
         let place = rows.partition_point(|row| row_of(row).0 < start);
@@ -73,7 +71,6 @@ impl KeptExits {
         Some(bytes)
     }
 
-    /// The rows and the body.
     fn parts(&self) -> Option<(&[[u8; ROW]], &[u8])> {
         let (number, rest) = self.contents.as_ref()?.bytes().split_first_chunk()?;
         let length = (u32::from_le_bytes(*number) as usize).checked_mul(ROW)?;

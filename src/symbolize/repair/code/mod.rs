@@ -27,15 +27,15 @@ use crate::symbolize::library::Library;
 use crate::symbolize::name_source::NameSource;
 use crate::symbolize::names::{Names, base_of_part};
 
-/// The code of larger files is not read as a whole, in bytes.
+// The code of larger files is not read as a whole, in bytes.
 const LARGE: u64 = 32 << 20;
 
-/// What the calls of a file are kept under.
+// What the calls of a file are kept under.
 const KEPT_CALLERS: &str = "callers";
-/// What is kept of how control leaves functions.
+// What is kept of how control leaves functions.
 const KEPT_EXITS: &str = "exits";
 
-/// The largest number of parts of a function that are checked.
+// The largest number of parts of a function that are checked.
 const PARTS: usize = 8;
 
 /// The tables of each image, read when its code is first asked for.
@@ -44,18 +44,15 @@ pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<FileTables<'h
 /// The code of all files.
 pub(super) struct Code<'h> {
     name_sources: &'h IdVec<ImageId, NameSource>,
-    /// The frames of its functions.
     pub(super) frames: Frames<'h>,
     tables: &'h AllTables<'h>,
     singles: IdVec<ImageId, OnceCell<Option<Box<Single<'h>>>>>,
-    /// The files by their places in `definitions`.
     files: Vec<ImageId>,
     definitions: Definitions<'h>,
     mapped: Mapped<'h>,
     /// Names of imported functions, with whether it is certain which function they are.
     imports: Memo<Rc<str>, bool>,
     names: &'h Names<'h>,
-    /// For each image the `main` of the program that its code runs in.
     mains: Memo<ImageId, Option<FunctionStart>>,
     choices: Memo<FunctionStart, Rc<[FunctionStart]>>,
     /// All calls of files; `None` where that was not looked into.
@@ -63,15 +60,11 @@ pub(super) struct Code<'h> {
     functions: Memo<FunctionStart, Option<Rc<Function>>>,
     /// How control leaves what starts at a place, alone; `None` where its code cannot be read.
     exits: Memo<FunctionStart, Option<Rc<Exits>>>,
-    /// What of it was kept.
     kept_exits: IdVec<ImageId, OnceCell<KeptExits>>,
     /// The calls of each of these by where they return to, in order of address.
     returns: Memo<FunctionStart, Rc<[(u64, u32)]>>,
-    /// Functions with what each is a part of.
     wholes: Memo<FunctionStart, FunctionStart>,
-    /// Whether threads may start with a function, by its code.
     task_starts: Memo<FunctionStart, bool>,
-    /// Whether programs and threads start with a function.
     starts: Memo<FunctionStart, bool>,
 }
 
@@ -121,7 +114,6 @@ impl<'h> Code<'h> {
         }
     }
 
-    /// The file of an image.
     pub(super) fn binary(&self, image: ImageId) -> Option<&'h Arc<Binary>> {
         match &self.name_sources[image] {
             NameSource::Binary(binary, _) => Some(binary),
@@ -129,19 +121,16 @@ impl<'h> Code<'h> {
         }
     }
 
-    /// The function at a stated address.
     pub(super) fn function_at(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
         let symbol = self.binary(image)?.function_at(Svma(at))?;
         Some(self.whole(FunctionStart::of(image, symbol.start)))
     }
 
-    /// The linkage name of the function that holds a place.
     pub(super) fn full_name(&self, place: FunctionStart) -> Option<Cow<'h, str>> {
         let binary = self.binary(place.image)?;
         binary.function_name(binary.function_at(Svma(place.start))?)
     }
 
-    /// Whether an image is a program, not a library.
     pub(super) fn is_program(&self, image: ImageId) -> bool {
         let binary = self.binary(image);
         binary.is_some_and(|binary| mapped::is_program(binary))
@@ -159,7 +148,6 @@ impl<'h> Code<'h> {
         })
     }
 
-    /// Returns the functions `main` of all programs that have one by name, if all files could be read.
     pub(super) fn mains(&self) -> Option<Vec<FunctionStart>> {
         let programs = self.mapped.programs()?.iter();
         Some(programs.filter_map(|&image| self.main_of(image)).collect())
@@ -175,19 +163,16 @@ impl<'h> Code<'h> {
         Some(FunctionStart::of(image, main.start))
     }
 
-    /// Whether a function starts at a stated address.
     pub(super) fn starts_at(&self, image: ImageId, at: u64) -> bool {
         let place = FunctionStart { image, start: at };
         self.function_start(image, at) == Some(place)
     }
 
-    /// The function, or part of one, at a stated address.
     pub(super) fn function_start(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
         let symbol = self.binary(image)?.function_at(Svma(at))?;
         Some(FunctionStart::of(image, symbol.start))
     }
 
-    /// Returns the function that this one is a part of; itself, if it is not a part.
     fn whole(&self, part: FunctionStart) -> FunctionStart {
         let FunctionStart { image, start } = part;
         let whole = || {
@@ -203,7 +188,6 @@ impl<'h> Code<'h> {
         })
     }
 
-    /// The name that a stub of a linkage table stands for, if there is one at this place.
     pub(super) fn stub(&self, place: FunctionStart) -> Option<String> {
         let binary = self.binary(place.image)?;
         let symbol = binary.function_at(Svma(place.start))?;
@@ -211,7 +195,6 @@ impl<'h> Code<'h> {
         Some(name.strip_suffix("@plt").unwrap_or(&name).to_owned())
     }
 
-    /// The place of an image's file in `definitions`.
     fn file(&self, image: ImageId) -> Option<usize> {
         self.files.iter().position(|&file| file == image)
     }
@@ -220,13 +203,11 @@ impl<'h> Code<'h> {
         Some(self.definitions.exports(self.file(image)?))
     }
 
-    /// Whether a function chooses another one when the program starts.
     fn chooses(&self, place: FunctionStart) -> bool {
         let binary = self.binary(place.image);
         binary.is_some_and(|binary| binary.chosen_name(Svma(place.start)).is_some())
     }
 
-    /// Whether others call a function by this name.
     pub(super) fn is_exported_as(&self, place: FunctionStart, name: &str) -> bool {
         let exports = self.exports(place.image);
         let start = exports.and_then(|exports| exports.start(name.as_bytes()));
@@ -240,7 +221,7 @@ impl<'h> Code<'h> {
         self.function(start)
     }
 
-    /// The same as of [`Code::function_around`] for what starts here.
+    /// The function whose code, or a part of it, starts here; `None` where it cannot be read.
     pub(super) fn function(&self, place: FunctionStart) -> Option<Rc<Function>> {
         self.functions.get(&place, || self.read(place).map(Rc::new))
     }
@@ -325,8 +306,8 @@ impl<'h> Code<'h> {
         })
     }
 
-    /// Whether it is certain which function is called by this name: all files that were mapped could
-    /// be read, and one of them defines it, in one version.
+    /// Whether it is certain which function is called by this name: all files that were mapped
+    /// could be read, and one of them defines it, in one version.
     pub(super) fn is_certain_import(&self, name: &Rc<str>) -> bool {
         self.imports.get(name, || self.mapped.define_once(name))
     }
@@ -361,7 +342,6 @@ impl<'h> Code<'h> {
         Some((symbol.start.0, symbol.end().0))
     }
 
-    /// The function before a stated address that is in none, if there is one in the file.
     pub(super) fn function_before(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
         let functions = self.binary(image)?.functions();
         let behind = functions.partition_point(|function| function.start.0 <= at);
@@ -369,8 +349,8 @@ impl<'h> Code<'h> {
         Some(FunctionStart::of(image, before.start))
     }
 
-    /// The stated addresses of the code around one that is in no function: from the end of the function
-    /// before to the start of the next.
+    /// The stated addresses of the code around one that is in no function: from the end of the
+    /// function before to the start of the next.
     pub(super) fn between_functions(&self, image: ImageId, at: u64) -> Option<(u64, u64)> {
         let functions = self.binary(image)?.functions();
         let behind = functions.partition_point(|function| function.start.0 <= at);
@@ -387,7 +367,6 @@ impl<'h> Code<'h> {
             || exports.is_some_and(|exports| exports.start(b"__tls_get_addr").is_some())
     }
 
-    /// Whether one function is, by its name, a part of another that a compiler has moved.
     pub(super) fn is_part(&self, part: FunctionStart, of: FunctionStart) -> bool {
         let names = self.full_name(part).zip(self.full_name(of));
         part.image == of.image
