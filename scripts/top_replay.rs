@@ -2,11 +2,12 @@
 //! work on the view where nothing can or need be sampled.
 //!
 //! ```text
-//! cargo run --example top_replay -- FILE [STEPS [SECONDS]]
+//! cargo run --example top_replay -- FILE [STEPS [SECONDS [GATE]]]
 //! cargo run --release --example top_replay -- FILE time
 //! ```
 //!
 //! The recording is cut into so many steps (10), one more of which is seen after each interval (1 s).
+//! With a gate each step behind the first waits, besides, until that file is there, and removes it.
 //! Weights do not fade here; what is written is the recording. With `time` nothing is shown, but how
 //! long it takes to make each view of the whole recording, and to draw it.
 
@@ -40,6 +41,7 @@ mod top {
     pub mod written;
 }
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -79,6 +81,7 @@ fn main() -> anyhow::Result<()> {
     let steps = number().transpose()?.unwrap_or(10.0) as u64;
     let seconds = number().transpose()?.unwrap_or(1.0);
     let interval = Duration::try_from_secs_f64(seconds)?;
+    let gate = args.next().map(PathBuf::from);
     let replay = Replay {
         file,
         seen: Mutex::default(),
@@ -87,6 +90,7 @@ fn main() -> anyhow::Result<()> {
         resets: AtomicU64::new(0),
         steps,
         interval,
+        gate,
         ends: AtomicBool::new(false),
         is_over: AtomicBool::new(false),
     };
@@ -208,6 +212,8 @@ struct Replay {
     resets: AtomicU64,
     steps: u64,
     interval: Duration,
+    /// Who makes this file decides when the next step is seen.
+    gate: Option<PathBuf>,
     ends: AtomicBool,
     /// The last step has been seen.
     is_over: AtomicBool,
@@ -256,10 +262,17 @@ impl Replay {
             };
             *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
             self.is_over.store(at == self.steps, Ordering::Relaxed);
-            while began.elapsed() < self.interval && !self.ends.load(Ordering::Relaxed) {
+            while !self.ends.load(Ordering::Relaxed)
+                && (began.elapsed() < self.interval || !self.may_pass())
+            {
                 thread::sleep(Duration::from_millis(20));
             }
         }
+    }
+
+    fn may_pass(&self) -> bool {
+        let gate = self.gate.as_ref();
+        gate.is_none_or(|gate| fs::remove_file(gate).is_ok())
     }
 
     fn open(&self, time: TimeRange) -> Option<proftool::profile::Profile> {
@@ -288,7 +301,7 @@ impl Source for Replay {
     }
 
     fn write(&self, seen: &Seen, path: &Path) -> Result<Written, String> {
-        let bytes = std::fs::copy(&self.file, path).map_err(|error| error.to_string())?;
+        let bytes = fs::copy(&self.file, path).map_err(|error| error.to_string())?;
         let events = seen.profile.events.iter();
         let is_folded = events.into_iter().all(|event| event.unit == Unit::Samples);
         Ok(Written {
