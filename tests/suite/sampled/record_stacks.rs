@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::support::record::{PROFTOOL, Room, can_record, is_root, perf, samples, stderr};
 use crate::support::record_stacks::{NESTED, build, choice};
 use crate::support::repeated::repeated;
+use crate::support::shares::{at_least, at_most};
 use crate::support::{bound_to_test, copy_program, skipped};
 
 /// The share of samples, in percent, of which the stack that perf finds goes through all of
@@ -289,8 +290,8 @@ int main(void) {
 }
 ";
 
-/// The share of the samples in `leaf`, in percent, whose recorded stack ends with one of these.
-fn share_of_leaf(room: &Room, ends: &[&str]) -> u64 {
+/// The samples in `leaf` whose recorded stack ends with one of these, and all in `leaf`.
+fn at_leaf(room: &Room, ends: &[&str]) -> (u64, u64) {
     let mut export = Command::new(PROFTOOL);
     export.args([
         "export",
@@ -312,7 +313,7 @@ fn share_of_leaf(room: &Room, ends: &[&str]) -> u64 {
         }
     }
     assert!(all > 100, "{folded}");
-    found * 100 / all
+    (found, all)
 }
 
 /// A chain of frame pointers leads past the caller of a function without a frame. The bytes at the
@@ -340,15 +341,16 @@ fn frame_pointers_come_with_the_callers_of_leaves() {
             assert!(output.status.success(), "{}", stderr(&output));
         };
         record("fp,0");
-        let (alone, past) = (
-            share_of_leaf(&room, &whole),
-            share_of_leaf(&room, &["main;outer;leaf"]),
+        let ((alone, all), (past, _)) =
+            (at_leaf(&room, &whole), at_leaf(&room, &["main;outer;leaf"]));
+        assert!(
+            at_most(alone, all, 5.0) && at_least(past, all, 95.0),
+            "{alone} and {past} of {all}"
         );
-        assert!(alone < 10 && past > 90, "{alone} % and {past} %");
         for how in ["fp", "fp,64", "auto"] {
             record(how);
-            let share = share_of_leaf(&room, &whole);
-            assert!(share >= 99, "{how}: {share} %");
+            let (found, all) = at_leaf(&room, &whole);
+            assert!(at_least(found, all, 99.0), "{how}: {found} of {all}");
         }
         let file = room.path("perf.data");
         let bytes = fs::metadata(&file).unwrap().len() / samples(&file) as u64;

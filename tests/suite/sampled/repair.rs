@@ -11,16 +11,25 @@ use crate::support::repeated::repeated;
 use crate::support::shares::at_least;
 use crate::support::{compile_text, skipped};
 
-/// The part of the samples with `leaf` at their ends that have one of these stacks.
-fn share(stacks: &BTreeMap<String, u64>, leaf: &str, right: &[&str]) -> f64 {
-    let ends = |stack: &str| stack.rsplit(';').next() == Some(leaf);
-    let of = |is: &dyn Fn(&str) -> bool| -> u64 {
-        let all = stacks.iter().filter(|(stack, _)| ends(stack) && is(stack));
-        all.map(|(_, weight)| weight).sum()
-    };
-    let whole = of(&|_| true);
-    assert!(whole > 50, "too few samples in {leaf}: {stacks:?}");
-    of(&|stack| right.contains(&stack)) as f64 / whole as f64
+/// The samples with the end of `right` as their leaf: those with that stack, and all.
+fn with_stack(stacks: &BTreeMap<String, u64>, right: &str) -> (u64, u64) {
+    let leaf = right.rsplit(';').next();
+    let alike = stacks
+        .iter()
+        .filter(|(stack, _)| stack.rsplit(';').next() == leaf);
+    let all: u64 = alike.map(|(_, weight)| weight).sum();
+    assert!(all > 50, "too few samples for {right}: {stacks:?}");
+    (stacks.get(right).copied().unwrap_or(0), all)
+}
+
+/// Asserts that this stack is that of nearly all samples with its leaf.
+#[track_caller]
+fn has_stack(stacks: &BTreeMap<String, u64>, right: &str) {
+    let (found, all) = with_stack(stacks, right);
+    assert!(
+        at_least(found, all, 99.0),
+        "{right}: {found} of {all}: {stacks:?}"
+    );
 }
 
 #[test]
@@ -35,12 +44,10 @@ fn missing_frames_are_restored_where_the_code_has_one_explanation() {
         assert_eq!(sum(&recorded), sum(&repaired), "weights never change");
 
         // The caller of a leaf without a frame, here the only way from `main` to the leaf.
-        assert_eq!(share(&recorded, "leaf", &["main;work;leaf"]), 0.0);
-        let whole = share(&repaired, "leaf", &["main;~work;leaf"]);
-        assert!(whole > 0.99, "{whole}: {repaired:?}");
+        assert_eq!(with_stack(&recorded, "main;work;leaf").0, 0);
+        has_stack(&repaired, "main;~work;leaf");
         // A chain of jumps, and the caller of a leaf behind it.
-        let whole = share(&repaired, "other", &["main;~first;~second;~third;other"]);
-        assert!(whole > 0.99, "{whole}: {repaired:?}");
+        has_stack(&repaired, "main;~first;~second;~third;other");
         // Two ways: nothing is guessed.
         for stack in repaired.keys().filter(|stack| stack.ends_with(";end")) {
             assert!(
@@ -78,10 +85,8 @@ fn check_ambiguous(test: &str, options: &[&str]) {
             assert!(!is_guessed, "{stack}: {repaired:?}");
         }
     }
-    let whole = share(&repaired, "leaf6", &["main;all;~owner;leaf6"]);
-    assert!(whole > 0.99, "{whole}: {repaired:?}");
-    let whole = share(&repaired, "leaf7", &["main;all;~wrapped;~wrap;leaf7"]);
-    assert!(whole > 0.99, "{whole}: {repaired:?}");
+    has_stack(&repaired, "main;all;~owner;leaf6");
+    has_stack(&repaired, "main;all;~wrapped;~wrap;leaf7");
 }
 
 #[test]
@@ -432,8 +437,7 @@ fn what_may_have_made_way_behind_a_restored_function_is_a_gap() {
         let Some(stacks) = stacks_of("made-way", ("gcc", MADE_WAY), &WITHOUT_LEAVES, "fp,0") else {
             return;
         };
-        let whole = share(&stacks, "leaf", &["main;~either;[frames missing];leaf"]);
-        assert!(whole > 0.98, "{whole}: {stacks:?}");
+        has_stack(&stacks, "main;~either;[frames missing];leaf");
     });
 }
 
