@@ -1,6 +1,6 @@
 //! `proftool record` of builds: each process is named after what it compiles.
 
-use crate::support::record::{Room, can_record, stderr};
+use crate::support::record::{Room, can_record, stderr, wait_for};
 use crate::support::record_jobs::commands;
 use crate::support::repeated::repeated;
 use crate::support::{bound_to_test, skipped};
@@ -19,8 +19,11 @@ fn a_compiler_that_runs_already_is_named_too() {
         let Ok(mut running) = command.spawn() else {
             return skipped("bash cannot be run");
         };
-        std::thread::sleep(std::time::Duration::from_millis(300));
         let pid = running.id().to_string();
+        wait_for("the name of a compiler", || {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline"));
+            line.is_ok_and(|line| line.starts_with(b"cc1\0"))
+        });
         let args = ["-q", "-e", "cpu-clock", "-g", "fp", "-d", "1", "-p", &pid];
         let output = room.record(&args);
         running.kill().unwrap();

@@ -18,6 +18,7 @@ use crate::support::record::{Room, can_record, is_root};
 use crate::support::record_counts::POOL;
 use crate::support::record_stacks::build;
 use crate::support::repeated::repeated;
+use crate::support::shares::near;
 use crate::support::{record_events, skipped};
 
 /// Two functions that work by turns, in threads that come and go, and children that exec.
@@ -81,7 +82,10 @@ fn first(live: &Live) -> Arc<Seen> {
         if let Some(seen) = live.latest().filter(|seen| seen.samples > 0) {
             return seen;
         }
-        assert!(begin.elapsed() < Duration::from_secs(30), "nothing is seen");
+        assert!(
+            begin.elapsed() < Duration::from_secs(120),
+            "nothing is seen"
+        );
         sleep(Duration::from_millis(10));
     }
 }
@@ -320,6 +324,7 @@ fn samples_fade() {
 const MANY_STACKS: &str = "\
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 volatile unsigned long sink;
 static double now(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
 __attribute__((noinline)) void even(double end) { while (now() < end) for (int i = 0; i < 3000; i++) sink += i; }
@@ -327,9 +332,8 @@ __attribute__((noinline)) void odd(double end) { while (now() < end) for (int i 
 __attribute__((noinline)) void right(unsigned way, double end);
 __attribute__((noinline)) void left(unsigned way, double end) { if (way > 1) (way & 1 ? left : right)(way >> 1, end); else odd(end); sink++; }
 __attribute__((noinline)) void right(unsigned way, double end) { if (way > 1) (way & 1 ? left : right)(way >> 1, end); else odd(end); sink++; }
-int main(void) {
-    double end = now() + 2.5;
-    while (now() < end) { even(now() + 0.004); left(1u << 20 | rand() & 0xfffff, now() + 0.004); }
+int main(int count, char **words) {
+    while (access(words[count - 1], F_OK)) { even(now() + 0.004); left(1u << 20 | rand() & 0xfffff, now() + 0.004); }
     return 0;
 }
 ";
@@ -345,9 +349,17 @@ fn fading_samples_keep_their_shares() {
         let Some(path) = build(&room, "many", MANY_STACKS, &flags) else {
             return;
         };
-        let command = Command::find(&[OsString::from(path)]).unwrap();
+        let end = room.path("end");
+        let command = Command::find(&[path.into(), end.clone().into()]).unwrap();
         let watched = watch(&command, (Stacks::FramePointers, false), |live| {
             live.set_half_life(Some(Duration::from_millis(400)));
+            // Until samples have faded several times, and are many where others run, too.
+            first(live);
+            sleep(Duration::from_secs(2));
+            while first(live).samples < 1000 {
+                sleep(Duration::from_millis(50));
+            }
+            fs::write(&end, "").unwrap();
             let seen = last(live);
             let paths = by_path(&seen.profile);
             let weight = |name: &str| -> u64 {
@@ -357,8 +369,11 @@ fn fading_samples_keep_their_shares() {
             };
             let (even, odd) = (weight("even") as f64, weight("odd") as f64);
             let share = even / (even + odd);
-            assert!((share - 0.5).abs() < 0.06, "even has {share}");
             let count: u64 = seen.profile.samples.iter().map(|sample| sample.count).sum();
+            // Weights that fade say as much as twice their sum of samples that do not: (Σw)² / Σw².
+            let samples = 2 * count;
+            let of_even = (samples as f64 * share) as u64;
+            assert!(near(of_even, samples, 50.0, 1.0), "even has {share}");
             let each = (even + odd) / count as f64;
             assert!((4e5..6e5).contains(&each), "{each} ns a sample");
         });

@@ -129,6 +129,12 @@ pub fn samples(path: &Path) -> usize {
     count
 }
 
+/// The number of samples in a file that is being written; 0 before it has a header.
+pub fn samples_so_far(path: &Path) -> usize {
+    let has_header = fs::metadata(path).is_ok_and(|file| file.len() > 104);
+    if has_header { samples(path) } else { 0 }
+}
+
 pub fn is_alive(pid: u32) -> bool {
     // A zombie is not alive: its command line is empty.
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())

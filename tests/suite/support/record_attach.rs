@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::support::bound_to_test;
-use crate::support::record::stderr;
+use crate::support::record::{Room, samples, stderr};
 
 pub const BURN_LONG: &str = "while :; do :; done";
 
@@ -35,6 +35,27 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// Records for half a second, or for longer where others have most of the machine, until this many
+/// samples are in `perf.data`. `record` is given the seconds. Returns these, what it printed, and the
+/// number of samples.
+pub fn record_samples(
+    room: &Room,
+    least: usize,
+    record: impl Fn(&str) -> Output,
+) -> (f64, Output, usize) {
+    let mut seconds = 0.5;
+    loop {
+        let output = record(&seconds.to_string());
+        succeeds(&output);
+        let count = samples(&room.path("perf.data"));
+        if count >= least {
+            return (seconds, output, count);
+        }
+        assert!(seconds < 8.0, "{count} samples in {seconds} s");
+        seconds *= 4.0;
     }
 }
 
