@@ -182,13 +182,12 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
     }
 }
 
-/// Returns whether this user may record a process, as far as its first thread shows.
 pub(super) fn permits(pid: i32) -> bool {
     let trial = open(&EventSpec::cpu_clock(), false, Stacks::None, pid, -1);
     !matches!(trial, Trial::Refused { forbidden, .. } if forbidden)
 }
 
-/// The limit of locked memory in /proc/PID/limits, which has bytes or `unlimited`.
+// The limit of locked memory in /proc/PID/limits, which has bytes or `unlimited`.
 fn locked_kib(limits: &str) -> Option<u64> {
     let line = limits
         .lines()
@@ -197,7 +196,7 @@ fn locked_kib(limits: &str) -> Option<u64> {
     Some(bytes / 1024)
 }
 
-/// Whether /proc/kallsyms has addresses: where they are hidden, all are zero.
+// Whether /proc/kallsyms has addresses: where they are hidden, all are zero.
 fn shows_addresses() -> bool {
     let mut start = [0; 4096];
     let file = File::open("/proc/kallsyms");

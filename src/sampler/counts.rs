@@ -14,7 +14,6 @@ use crate::base::{Counted, Counting};
 use crate::perfdata::raw::{Field, Layouts, RawRecord};
 use crate::perfdata::writer::WriterEvent;
 
-/// What the counters of one event have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     /// The count in threads that cannot be counted twice.
@@ -24,7 +23,6 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// A part of it.
     pub(super) fn part(self, part: f64) -> Count {
         let of = |count: u64| (count as f64 * part) as u64;
         Count {
@@ -64,7 +62,6 @@ pub(super) fn read(specs: &[EventSpec], rows: &[ThreadEvents]) -> Vec<Option<Cou
     counts.collect()
 }
 
-/// What counters have counted since `before`.
 pub(super) fn since(now: Vec<Option<Count>>, before: &[Option<Count>]) -> Vec<Option<Count>> {
     let counts = now.into_iter().enumerate().map(|(index, now)| {
         let before = before.get(index).copied().flatten().unwrap_or_default();
@@ -76,7 +73,6 @@ pub(super) fn since(now: Vec<Option<Count>>, before: &[Option<Count>]) -> Vec<Op
     counts.collect()
 }
 
-/// The sums of the periods of samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     /// By event: the period where samples do not have it, the sum, the samples.
@@ -95,14 +91,12 @@ impl Sums {
         }
     }
 
-    /// Adds a sample, if it is of one of the events.
     pub(super) fn add_sample(&mut self, sample: RawRecord<'_>, layouts: &Layouts) {
         if let Some((event, offsets)) = layouts.event(sample) {
             self.add(event, sample.field(Field::Period, offsets));
         }
     }
 
-    /// Adds a sample of an event, with its period if it has one.
     fn add(&mut self, event: usize, period: Option<u64>) {
         if let Some((fixed, sum, samples)) = self.events.get_mut(event) {
             *sum = sum.saturating_add(fixed.or(period).unwrap_or(1));
@@ -110,7 +104,6 @@ impl Sums {
         }
     }
 
-    /// The samples of an event next to what the kernel has counted of it.
     pub(super) fn compared(
         &self,
         index: usize,

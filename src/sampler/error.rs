@@ -10,7 +10,7 @@ use super::events::stacks::CopySize;
 use super::rights::Rights;
 use super::targets::command_error::CommandError;
 
-/// How many of the processes that are left out are named.
+// How many of the processes that are left out are named.
 const LEFT_OUT_NAMED: usize = 4;
 
 /// Why a recording could not be made.
@@ -362,8 +362,8 @@ pub enum Note {
 }
 
 impl Note {
-    /// Returns whether the user waits, or the recording will lack something that they expect, so that the
-    /// note is shown even with quiet output.
+    /// Returns whether the user waits, or the recording will lack something that they expect, so
+    /// that the note is shown even with quiet output.
     pub fn is_essential(&self) -> bool {
         matches!(
             self,

@@ -8,7 +8,6 @@ use crate::perfdata::{ClockReference, Feature, writer::FeatureSections};
 
 use super::kernel;
 
-/// The numbers of the processors that are online.
 pub(super) fn online_processors() -> Vec<u32> {
     let online = read("/sys/devices/system/cpu/online").unwrap_or_default();
     let numbers = number_list(&online);
@@ -32,7 +31,6 @@ fn number_list(text: &str) -> Vec<u32> {
     numbers
 }
 
-/// Writes what is known of the machine into a recording.
 pub(super) fn describe(features: &mut FeatureSections) {
     let texts = [
         (Feature::HOSTNAME, read("/proc/sys/kernel/hostname")),
@@ -81,7 +79,6 @@ pub(super) fn describe(features: &mut FeatureSections) {
     features.pmu_mappings(&pmus());
 }
 
-/// The machine's name as `uname -m` has it.
 fn architecture() -> String {
     // /proc/sys/kernel/arch is there since Linux 6.1.
     read("/proc/sys/kernel/arch").map_or_else(
@@ -96,7 +93,6 @@ fn architecture() -> String {
     )
 }
 
-/// The numbers and names of the machine's sources of events, in order of number.
 fn pmus() -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir("/sys/bus/event_source/devices") else {
         return Vec::new();

@@ -15,14 +15,10 @@ use perf_event_open_sys::ioctls;
 
 use crate::perfdata::writer::ATTR_SIZE;
 
-/// Who is sampled by an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Who<'a> {
-    /// A thread, by its number.
     Task(i32),
-    /// Whatever runs.
     Everyone,
-    /// What runs in the control group of this directory.
     Cgroup(BorrowedFd<'a>),
 }
 
@@ -55,16 +51,16 @@ pub(super) fn open_event(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The time now, in nanoseconds of the clock of all records: `CLOCK_MONOTONIC` as the kernel has it,
-/// outside of time namespaces.
+// The time now, in nanoseconds of the clock of all records: `CLOCK_MONOTONIC` as the kernel has it,
+// outside of time namespaces.
 pub(super) fn now() -> u64 {
     static OFFSET: OnceLock<i64> = OnceLock::new();
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the kernel writes one timespec through the pointer, which is to a live local. The clock
-    // is always there.
+    // SAFETY: the kernel writes one timespec through the pointer, which is to a live local. The
+    // clock is always there.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     let now = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     let offset = OFFSET.get_or_init(|| {
@@ -88,7 +84,6 @@ fn monotonic_offset(text: &str) -> Option<i64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
 }
 
-/// The id by which records name this event.
 pub(super) fn event_id(event: BorrowedFd<'_>) -> io::Result<u64> {
     let mut id = 0u64;
     // SAFETY: the kernel writes one u64 through the pointer, which is to a live local.
@@ -108,7 +103,6 @@ pub(super) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { ioctls::ENABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Stops an event, in all processes that inherited it too.
 pub(super) fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: an open descriptor by its type; no memory is passed.
     check(unsafe { ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
@@ -135,7 +129,6 @@ pub(super) fn read_event(event: BorrowedFd<'_>, most: usize) -> io::Result<Vec<u
     }
 }
 
-/// The attr as a file has it.
 pub(super) fn attr_bytes(attr: &perf_event_attr) -> [u8; ATTR_SIZE] {
     const { assert!(mem::size_of::<perf_event_attr>() >= ATTR_SIZE) };
     // SAFETY: the struct is at least ATTR_SIZE bytes long (asserted above) and the kernel's ABI
@@ -171,22 +164,20 @@ pub(super) fn poll(fds: &[RawFd], timeout: Duration, revents: &mut Vec<i16>) -> 
     Ok(())
 }
 
-/// Whose processor time is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Usage {
-    /// That of this process.
     Own,
     /// That of its children that were waited for, and of theirs.
     Children,
 }
 
-/// Returns the processor time so far, user and system together; zero if the kernel does not report it.
+/// Returns the processor time so far, user and system together; zero if the kernel does not report
+/// it.
 pub(super) fn processor_time(usage: Usage) -> Duration {
     let (user, system) = processor_times(usage);
     user + system
 }
 
-/// Processor time so far, user and system.
 pub(super) fn processor_times(usage: Usage) -> (Duration, Duration) {
     let told = resources(usage);
     let time = |time: libc::timeval| {
@@ -197,7 +188,8 @@ pub(super) fn processor_times(usage: Usage) -> (Duration, Duration) {
     (time(told.ru_utime), time(told.ru_stime))
 }
 
-/// How often children of this process that were waited for, and theirs, have switched to other threads.
+/// How often children of this process that were waited for, and theirs, have switched to other
+/// threads.
 pub(super) fn switches_of_children() -> u64 {
     let told = resources(Usage::Children);
     let both = [told.ru_nvcsw, told.ru_nivcsw].map(|count| u64::try_from(count).unwrap_or(0));
@@ -217,19 +209,18 @@ fn resources(usage: Usage) -> libc::rusage {
     }
 }
 
-/// This thread has its turn soon, while the value lives.
-///
-/// Who asks for short turns has them soon: under Linux 6.12 and later, which of those that wait for
-/// a processor is next is a question of whose turn would end first. That takes nothing from others
-/// in sum, and needs no privilege. But with hundreds of runnable threads an equal share is too
-/// small; with privilege this thread has the weight of nine of them.
+// This thread has its turn soon, while the value lives. Who asks for short turns has them soon:
+// under Linux 6.12 and later, which of those that wait for a processor is next is a question of
+// whose turn would end first. That takes nothing from others in sum, and needs no privilege. But
+// with hundreds of runnable threads an equal share is too small; with privilege this thread has the
+// weight of nine of them.
 #[derive(Debug)]
 pub(super) struct SoonerTurns {
     before: libc::sched_attr,
 }
 
 impl SoonerTurns {
-    /// The shortest turn that the kernel grants, in nanoseconds.
+    // The shortest turn that the kernel grants, in nanoseconds.
     const SHORT: u64 = 100_000;
     const NICE: i32 = -10;
 
@@ -276,13 +267,11 @@ fn set_turns(attr: &libc::sched_attr) -> bool {
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
 }
 
-/// The number of this thread.
 pub(super) fn thread_id() -> i32 {
     // SAFETY: it takes nothing and cannot fail.
     unsafe { libc::gettid() }
 }
 
-/// The size of a page of memory.
 pub(super) fn page_size() -> usize {
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -328,7 +317,6 @@ fn set_file_limit(limit: &libc::rlimit) -> io::Result<()> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) }).map(drop)
 }
 
-/// The result of a system call that answers -1 when it fails.
 pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 {
         Err(io::Error::last_os_error())

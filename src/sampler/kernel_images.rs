@@ -18,20 +18,17 @@ use rustc_hash::FxBuildHasher;
 use crate::base::BuildId;
 use crate::perfdata::writer::{BuildIdEntry, KernelMapping};
 
-/// The name under which the kernel's image is known to all readers.
+// The name under which the kernel's image is known to all readers.
 const IMAGE: &str = "[kernel.kallsyms]";
 
-/// What the kernel had mapped before the recording began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KernelImages {
     /// The image and the modules; empty when addresses are hidden.
     pub(super) mappings: Vec<KernelMapping>,
-    /// Those of them whose build is known.
     pub(super) build_ids: Vec<BuildIdEntry>,
 }
 
 impl KernelImages {
-    /// Looks at the running kernel.
     pub(super) fn running() -> KernelImages {
         let mut images = KernelImages::default();
         let Some(image) = File::open("/proc/kallsyms").ok().and_then(|file| {
@@ -77,11 +74,10 @@ impl KernelImages {
     }
 }
 
-/// The image's text by three of its symbols. Readers take the symbol in the name as the one by
-/// which the image was moved. `None` when the kernel hides its addresses.
-///
-/// The end is a hundred thousand lines away from the start, 40 ms of processor time; with a known
-/// `size` the list is not read so far.
+// The image's text by three of its symbols. Readers take the symbol in the name as the one by which
+// the image was moved. `None` when the kernel hides its addresses. The end is a hundred thousand
+// lines away from the start, 40 ms of processor time; with a known `size` the list is not read so
+// far.
 fn image_mapping(symbols: impl BufRead, size: Option<u64>) -> Option<KernelMapping> {
     let (mut text, mut start, mut end) = (None, None, None);
     for line in symbols.split(b'\n').map_while(Result::ok) {

@@ -5,7 +5,7 @@
 //!  Command::find ──▶ Child::fork ─ ─ held before exec ─ ─ ─ start ─ ─ ─ ▶ the command runs
 //!                         │ pid                                              ┊ samples
 //!                         ▼                                                  ▼
-//!  Options, Target ▶ Session::open (perf_event_open, mmap)            ring buffers, one a processor
+//!  Options, Target ▶ Session::open (perf_event_open, mmap)        ring buffers, one a processor
 //!                                                                            │ whole records
 //!                                                                            ▼
 //!                                              Session::drain(&mut |records: &[u8]| …)
@@ -15,12 +15,13 @@
 //! ```
 //!
 //! [`record`] does all of this for one [`Subject`] and one file. It starts no thread: the process
-//! sleeps until a buffer is a quarter full, a signal arrives, or a fifth of a second has passed; then
-//! it writes the contents of each buffer with one or two system calls. It reads the headers of records
-//! only to count them. [`watch()`] does the same for a [`Watcher`] that takes the records itself.
+//! sleeps until a buffer is a quarter full, a signal arrives, or a fifth of a second has passed;
+//! then it writes the contents of each buffer with one or two system calls. It reads the headers of
+//! records only to count them. [`watch()`] does the same for a [`Watcher`] that takes the records
+//! itself.
 //!
-//! `events/stacks` describes how stacks are sampled: by frame pointers, or as copies that are unwound
-//! later. [`Capabilities`] and [`Process`] state beforehand what may be recorded.
+//! `events/stacks` describes how stacks are sampled: by frame pointers, or as copies that are
+//! unwound later. [`Capabilities`] and [`Process`] state beforehand what may be recorded.
 //!
 //! The sampler adds records for what the kernel does not report: the mappings of its own image and
 //! modules, the threads and mappings of processes that already run (`existing`), build IDs, and a
@@ -33,8 +34,8 @@
 //!                                                      the rest  this machine and its kernel
 //! ```
 //!
-//! `unsafe` code is in the files that make system calls (`kernel`, `targets/child`, `signals`) and in
-//! `rings/ring`, which reads memory that the kernel writes.
+//! `unsafe` code is in the files that make system calls (`kernel`, `targets/child`, `signals`) and
+//! in `rings/ring`, which reads memory that the kernel writes.
 
 mod calls;
 mod capabilities;

@@ -5,9 +5,9 @@
 //! | what | who |
 //! |---|---|
 //! | samples of the kernel | `perf_event_paranoid` ≤ 1, or CAP_PERFMON |
-//! | names of its functions (`/proc/kallsyms`), `kptr_restrict` 0 | `perf_event_paranoid` ≤ 1, or CAP_SYSLOG |
-//! | the same, `kptr_restrict` 1 | CAP_SYSLOG |
-//! | the same, `kptr_restrict` 2 | nobody |
+//! | its symbols (`/proc/kallsyms`), `kptr_restrict` 0 | `perf_event_paranoid` ≤ 1, or CAP_SYSLOG |
+//! | its symbols, `kptr_restrict` 1 | CAP_SYSLOG |
+//! | its symbols, `kptr_restrict` 2 | nobody |
 //! | what other users' processes have mapped | CAP_SYS_PTRACE; in newer kernels CAP_PERFMON too |
 //!
 //! Capabilities that were given in a user namespace, such as those of root in some containers, have
@@ -69,7 +69,6 @@ pub(super) fn group() -> u32 {
         .unwrap_or_default()
 }
 
-/// The effective capabilities in /proc/PID/status.
 pub(super) fn capabilities(status: &str) -> u64 {
     let word = field(status, "CapEff");
     let bits = word.and_then(|word| u64::from_str_radix(word, 16).ok());

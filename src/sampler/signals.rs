@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::kernel::check;
 
-/// What a process group can be sent and what ends who does not expect it: a command that signals its own group
-/// signals the recorder, too. To these come the real-time signals.
+// What a process group can be sent and what ends who does not expect it: a command that signals its
+// own group signals the recorder, too. To these come the real-time signals.
 const ENDS: [i32; 12] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -25,10 +25,10 @@ const ENDS: [i32; 12] = [
     libc::SIGPWR,
 ];
 
-/// What the recorder holds back for itself.
+// What the recorder holds back for itself.
 const OWN: [i32; 2] = [libc::SIGCHLD, libc::SIGXFSZ];
 
-/// Whether this process was started to ignore SIGPIPE, which Rust programs do in any case.
+// Whether this process was started to ignore SIGPIPE, which Rust programs do in any case.
 static IGNORED_PIPE: AtomicBool = AtomicBool::new(false);
 
 /// Looks at it before Rust's own start changes it.
@@ -43,16 +43,15 @@ static LOOK: extern "C" fn() = {
     look
 };
 
-/// Who has sent a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sender {
-    /// The kernel, as the terminal does when Ctrl-C is pressed: all processes of the foreground get it.
+    /// The kernel, as the terminal does when Ctrl-C is pressed: all processes of the foreground get
+    /// it.
     Kernel,
     /// A process with this number, or 0 if it is not seen here.
     Process(i32),
 }
 
-/// A signal that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
     pub(super) number: i32,
@@ -92,8 +91,8 @@ impl Inherited {
     }
 }
 
-/// Signals that end a process, and CHLD, held back while the value lives. So is XFSZ, for a file that
-/// grows too large to be an error and not the end.
+/// Signals that end a process, and CHLD, held back while the value lives. So is XFSZ, for a file
+/// that grows too large to be an error and not the end.
 #[derive(Debug)]
 pub(super) struct Signals {
     fd: OwnedFd,
@@ -102,14 +101,14 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Holds the signals back from this thread on. Signals that the process was started to
-    /// ignore (`nohup`) stay ignored, except SIGINT that a process sends: a shell without job control starts
-    /// what is in the background so, and `kill -INT` is to end it.
+    // Holds the signals back from this thread on. Signals that the process was started to ignore
+    // (`nohup`) stay ignored, except SIGINT that a process sends: a shell without job control
+    // starts what is in the background so, and `kill -INT` is to end it.
     pub(super) fn hold() -> io::Result<Signals> {
         Signals::hold_and_hear(true)
     }
 
-    /// The same, but signals to end are for other threads to hear.
+    /// Holds the same signals back, but those to end are for other threads to hear.
     pub(super) fn hold_for_others() -> io::Result<Signals> {
         Signals::hold_and_hear(false)
     }
@@ -163,12 +162,11 @@ impl Signals {
 
     /// From now on signals to end are no more for other threads to hear.
     pub(super) fn hear_ends(&self) {
-        // SAFETY: the descriptor is a signalfd, the set is live and initialized; what is heard stays as it
-        // is if this fails.
+        // SAFETY: the descriptor is a signalfd, the set is live and initialized; what is heard
+        // stays as it is if this fails.
         unsafe { libc::signalfd(self.fd.as_raw_fd(), &self.held, 0) };
     }
 
-    /// What the process did with signals before.
     pub(super) fn inherited(&self) -> Inherited {
         self.inherited
     }
@@ -278,13 +276,12 @@ pub fn stop_job() {
     unsafe { libc::kill(0, libc::SIGTSTP) };
 }
 
-/// Sends a signal to a process that is not waited for yet, so that its number is still its own.
+// Sends a signal to a process that is not waited for yet, so that its number is still its own.
 pub(super) fn send(pid: i32, number: i32) {
     // SAFETY: no memory is passed. A process that has just ended is not an error.
     unsafe { libc::kill(pid, number) };
 }
 
-/// Sends a signal to a thread of a process.
 pub(super) fn send_to_thread(pid: i32, tid: i32, number: i32) {
     // SAFETY: no memory is passed. A thread that has just ended is not an error.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, number) };

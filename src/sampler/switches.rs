@@ -8,7 +8,6 @@ use std::fs;
 use super::kernel;
 use super::targets::target::Target;
 
-/// Who is recorded, and how often they had switched when that began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Switches {
     who: Who,
@@ -19,16 +18,13 @@ pub(super) struct Switches {
 enum Who {
     /// A command of this process, with all that it starts and waits for.
     Command(i32),
-    /// The threads of processes.
     Processes(Vec<i32>),
-    /// All that runs.
     Machine,
     #[default]
     Unknown,
 }
 
 impl Switches {
-    /// The recording of this target begins.
     pub(super) fn begin(target: &Target) -> Switches {
         let who = match target {
             Target::Held(pid) | Target::Tree(pid) => Who::Command(*pid),

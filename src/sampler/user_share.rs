@@ -1,31 +1,28 @@
 //! The share of the recorded processor time that is spent in user space.
 //!
-//! A clock counts all time of a thread, also where only samples of user space are recorded. How much
-//! of it could have samples then is an estimate: the kernel splits times by its ticks.
+//! A clock counts all time of a thread, also where only samples of user space are recorded. How
+//! much of it could have samples then is an estimate: the kernel splits times by its ticks.
 
 use std::fs;
 
 use super::kernel::{self, Usage};
 use super::targets::target::Target;
 
-/// Where they are in `/proc/PID/stat`, behind the name in parentheses: utime, stime, cutime, cstime.
+// Where they are in `/proc/PID/stat`, behind the name in parentheses: utime, stime, cutime, cstime.
 const TIMES_AT: usize = 11;
 const TIMES: usize = 4;
 
 /// Processor time in user space and in the kernel, in a unit of its own.
 type Times = (u64, u64);
 
-/// Who is recorded, and what they had used when that began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UserShare {
     processes: Vec<i32>,
     before: Times,
-    /// Whether it is a command of this process.
     is_command: bool,
 }
 
 impl UserShare {
-    /// The recording of this target begins.
     pub(super) fn begin(target: &Target) -> UserShare {
         let (processes, is_command) = match target {
             Target::Processes(pids) => (pids.clone(), false),

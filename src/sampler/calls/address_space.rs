@@ -1,25 +1,25 @@
 //! Where in a program's memory there is room for stubs.
 
-/// The most bytes between any byte of a file and any of its stubs: what four bytes of distance reach,
-/// and something to spare.
+// The most bytes between any byte of a file and any of its stubs: what four bytes of distance
+// reach, and something to spare.
 const REACH: u64 = 0x7ff0_0000;
-/// What is left free next to a file. The heap grows from the end of the program, and new libraries go
-/// below the others.
+// What is left free next to a file. The heap grows from the end of the program, and new libraries
+// go below the others.
 const GAP: u64 = 64 << 20;
-/// The distance between places that are tried.
+// The distance between places that are tried.
 const STEP: u64 = 16 << 20;
-/// Nothing may be mapped below, so that null pointers lead to nothing.
+// Nothing may be mapped below, so that null pointers lead to nothing.
 const LOWEST: u64 = 0x10000;
 const PAGE: u64 = 4096;
-/// Nothing is mapped from here on.
+// Nothing is mapped from here on.
 const HIGHEST: u64 = 0x7fff_ffff_f000;
-/// What distances between copies of counters are multiples of.
+// What distances between copies of counters are multiples of.
 const APART: u64 = 1 << 28;
-/// What is left free above a copy: the stack grows from above.
+// What is left free above a copy: the stack grows from above.
 const STACK: u64 = 1 << 30;
 
-/// A distance at which all of these ranges of addresses are free that is not `used`. The kernel takes
-/// no negative base of a segment, so copies are above what they are copies of.
+/// A distance at which all of these ranges of addresses are free, and that is not `used`: above, as
+/// the kernel takes no negative base of a segment.
 pub(super) fn distance(taken: &[(u64, u64)], ranges: &[(u64, u64)], used: &[u64]) -> Option<u64> {
     let highest = ranges.iter().map(|&(_, end)| end).max()?;
     let most = HIGHEST.saturating_sub(STACK).checked_sub(highest)?;
@@ -32,11 +32,10 @@ pub(super) fn distance(taken: &[(u64, u64)], ranges: &[(u64, u64)], used: &[u64]
     })
 }
 
-/// The addresses at which `length` bytes would be near enough to an image that spans `image`, and
-/// that nothing in `taken` has, the best first. `taken` is in order of address.
-///
-/// Below the image first: above the program its heap begins. Programs that are not moved lie so low
-/// that there is no room below them; their stubs are as far above as they can be.
+// The addresses at which `length` bytes would be near enough to an image that spans `image`, and
+// that nothing in `taken` has, the best first. `taken` is in order of address. Below the image
+// first: above the program its heap begins. Programs that are not moved lie so low that there is no
+// room below them; their stubs are as far above as they can be.
 pub(super) fn places(
     taken: &[(u64, u64)],
     image: (u64, u64),
@@ -62,7 +61,6 @@ pub(super) fn places(
         .filter(move |&at| is_free(taken, at, length))
 }
 
-/// Whether no range in `taken`, which is sorted by address, overlaps these `length` bytes.
 pub(super) fn is_free(taken: &[(u64, u64)], at: u64, length: u64) -> bool {
     let Some(behind) = at.checked_add(length) else {
         return false;
@@ -72,7 +70,6 @@ pub(super) fn is_free(taken: &[(u64, u64)], at: u64, length: u64) -> bool {
     last.is_none_or(|&(_, to)| to <= at)
 }
 
-/// So many bytes in whole pages.
 pub(super) fn pages(bytes: u64) -> u64 {
     bytes.next_multiple_of(PAGE)
 }

@@ -7,7 +7,8 @@
 //!
 //!   loads:  save registers; report 1; restore them; ret
 //!   execs:  report 2; mov $59, %eax; syscall; it is still here: report 3; ret
-//!   report: take the lock; who, what, ring = 1; wake the recorder; wait until ring is 0; free the lock
+//!   report: take the lock; who, what, ring = 1; wake the recorder; wait until ring is 0;
+//!           free the lock
 //! ```
 //!
 //! A thread that is about to execute a program keeps the lock if the program is followed. The
@@ -18,8 +19,8 @@
 use super::{Change, bell};
 use crate::perfdata::CountedAgent;
 
-/// The code, which is followed by the page of the bell at a distance of 0x1000. It works at any address.
-/// Where it waits it has as many bytes on the stack as [`CountedAgent`] states.
+/// The code, which is followed by the page of the bell at a distance of 0x1000. It works at any
+/// address. Where it waits it has as many bytes on the stack as [`CountedAgent`] states.
 pub(super) fn code() -> Vec<u8> {
     let mut code = Assembler(Vec::new());
     loads(&mut code);
@@ -105,8 +106,8 @@ fn execs(code: &mut Assembler) {
     ]);
 }
 
-/// Takes the lock and reports, if the word `hears` is not 0: `r8d` is what, and `r9` the path. Returns the
-/// jump to where it is over; the code behind is there, too.
+/// Takes the lock and reports, if the word `hears` is not 0: `r8d` is what, and `r9` the path.
+/// Returns the jump to where it is over; the code behind is there, too.
 #[rustfmt::skip]
 fn ring(code: &mut Assembler, hears: usize) -> FarForward {
     let begin = code.here();
@@ -135,8 +136,8 @@ fn ring(code: &mut Assembler, hears: usize) -> FarForward {
     done
 }
 
-/// Reports `r8d`, waits for the answer, and frees the lock. Returns jumps to where it is over; the code
-/// behind is there, too.
+/// Reports `r8d`, waits for the answer, and frees the lock. Returns jumps to where it is over; the
+/// code behind is there, too.
 #[rustfmt::skip]
 fn report(code: &mut Assembler) -> [Forward; 2] {
     code.word(&[0x44, 0x89, 0x05], bell::KIND, &[]); // mov %r8d,kind
@@ -163,8 +164,8 @@ fn report(code: &mut Assembler) -> [Forward; 2] {
     [closed, keeps]
 }
 
-/// Waits while a word has the value of `edx`, and goes on at `then`. If that takes too long, nobody listens
-/// any more.
+/// Waits while a word has the value of `edx`, and goes on at `then`. If that takes too long, nobody
+/// listens any more.
 #[rustfmt::skip]
 fn wait(code: &mut Assembler, word: usize, then: usize) {
     code.word(&[0x48, 0x8d, 0x3d], word, &[]); // lea word,%rdi
@@ -191,7 +192,6 @@ fn wake(code: &mut Assembler) {
     ]);
 }
 
-/// Machine code that is being put together.
 struct Assembler(Vec<u8>);
 
 /// The place of a byte, the distance to a label that comes later.
@@ -200,7 +200,6 @@ struct Forward(usize);
 /// The place of such a distance in four bytes.
 struct FarForward(usize);
 
-/// When a jump is taken: the opcode of a short one.
 #[derive(Clone, Copy)]
 enum Condition {
     Equal = 0x74,
@@ -217,7 +216,6 @@ impl Assembler {
         self.0.extend(bytes);
     }
 
-    /// An instruction with the address of a word of the bell's page, and what follows that address.
     fn word(&mut self, opcode: &[u8], word: usize, immediate: &[u8]) {
         self.put(opcode);
         let behind = self.here() + 4 + immediate.len();
@@ -232,13 +230,11 @@ impl Assembler {
         Forward(self.here() - 1)
     }
 
-    /// A jump to a label that comes later.
     fn jump_far(&mut self, condition: Condition) -> FarForward {
         self.put(&[0x0f, condition as u8 + 0x10, 0, 0, 0, 0]);
         FarForward(self.here() - 4)
     }
 
-    /// Here is the label of a jump.
     fn land(&mut self, Forward(place): Forward) {
         let distance = i8::try_from(self.here() - place - 1).expect("the label is near");
         if let Some(field) = self.0.get_mut(place) {
@@ -267,8 +263,8 @@ impl Assembler {
     }
 }
 
-/// The change by which the function that the dynamic linker calls for debuggers, whose first bytes these
-/// are, reports loaded libraries; `None` if it is not as expected.
+/// The change by which the function that the dynamic linker calls for debuggers, whose first bytes
+/// these are, reports loaded libraries; `None` if it is not as expected.
 pub(super) fn on_loads(at: u64, bytes: &[u8; 16], agent: u64) -> Option<Change> {
     let (at, rest) = behind_landing_pad(at, bytes);
     let (&ret, padding) = rest.split_first()?;
@@ -304,7 +300,7 @@ fn behind_landing_pad(at: u64, bytes: &[u8; 16]) -> (u64, &[u8]) {
     }
 }
 
-/// Whether an instruction that does nothing begins there, or bytes that are never executed.
+// Whether an instruction that does nothing begins there, or bytes that are never executed.
 fn is_padding(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     while let [0x66 | 0x2e, after @ ..] = rest {

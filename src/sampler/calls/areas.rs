@@ -3,8 +3,8 @@
 //! ```text
 //!   shared memory   agent, bell │ stubs, counters of a file │ stubs, counters of the next │ …
 //!                                        │
-//!   in a process    … stubs, counters ◀──┘      file …         all as far from each other as in the
-//!                     └─────── the same distance ─┘            process for which the stubs were made
+//!   in a process    … stubs, counters ◀──┘      file …      all as far from each other as in
+//!                     └─────── the same distance ─┘         the process for which they were made
 //! ```
 //!
 //! Stubs reach the file and the counters by distances, so processes that have both at the same
@@ -27,36 +27,27 @@ use super::{
 use crate::perfdata::CountedImage;
 use crate::sampler::error::Error;
 
-/// How many changes of a file are kept that were made.
+// How many changes of a file are kept that were made.
 const MADE: usize = 256;
 
-/// The files that count.
 #[derive(Debug)]
 pub(super) struct Areas {
     list: Vec<Area>,
-    /// The end of what is in use of the shared memory.
     end: u64,
-    /// Files that a process has loaded and that do not count there.
     refused: Refused,
-    /// How stubs add to their counters.
     adding: Adding,
-    /// Counters of threads of their own.
     own: Vec<OwnCounters>,
 }
 
-/// The counters of a thread.
 #[derive(Debug)]
 struct OwnCounters {
     /// How far they are from the others (wrapping), in the process that has them.
     distance: u64,
-    /// Where in the shared memory those of each file begin.
     offsets: Vec<u64>,
 }
 
-/// Which files do not count in all processes.
 #[derive(Debug, Default)]
 struct Refused {
-    /// The planner's numbers of files.
     files: FxHashSet<usize>,
     /// Whether it may be any.
     may_be_any: bool,
@@ -66,11 +57,8 @@ struct Refused {
 struct Area {
     installed: Installed,
     sites: usize,
-    /// The bytes of the stubs and of the counters.
     lengths: (u64, u64),
-    /// Some changes that were made, at addresses that the file states.
     made: Vec<Change>,
-    /// The sites that were given up.
     given_up: FxHashSet<usize>,
 }
 
@@ -83,7 +71,6 @@ impl Area {
 }
 
 impl Areas {
-    /// None, behind what else is in the shared memory.
     pub(super) fn behind(end: u64) -> Areas {
         Areas {
             list: Vec::new(),
@@ -94,7 +81,7 @@ impl Areas {
         }
     }
 
-    /// What is made from now on counts without a lock: there is only one thread.
+    // What is made from now on counts without a lock: there is only one thread.
     pub(super) fn count_alone(&mut self) {
         self.adding = Adding::Alone;
     }
@@ -103,7 +90,6 @@ impl Areas {
         self.adding
     }
 
-    /// Makes all stubs add to their counters in this way. Nobody executes them meanwhile.
     pub(super) fn set_adding(
         &mut self,
         shared: &File,
@@ -123,8 +109,8 @@ impl Areas {
         Ok(())
     }
 
-    /// Maps counters for so many threads into the process for which the stubs were made. Returns how far
-    /// each are from the others.
+    /// Maps counters for so many threads into the process for which the stubs were made. Returns
+    /// how far each are from the others.
     pub(super) fn add_own(
         &mut self,
         place: &mut Place<'_>,
@@ -178,12 +164,10 @@ impl Areas {
         self.refused.files.insert(file);
     }
 
-    /// A process may have loaded any file that does not count there.
     pub(super) fn refuse_any(&mut self) {
         self.refused.may_be_any = true;
     }
 
-    /// The counters of each.
     pub(super) fn read(&self, shared: &File) -> io::Result<Vec<Vec<u64>>> {
         let counters = self.list.iter().enumerate().map(|(number, area)| {
             let mut counters = vec![0; area.sites];
@@ -200,8 +184,8 @@ impl Areas {
         counters.collect()
     }
 
-    /// What makes the calls of some sites as they were in a process, by the places of their files and
-    /// their numbers, which are in order.
+    /// What makes the calls of some sites as they were in a process, by the places of their files
+    /// and their numbers, which are in order.
     pub(super) fn restores(
         &self,
         memory: &Memory,
@@ -370,7 +354,6 @@ impl Areas {
         Ok(plan.changes)
     }
 
-    /// Makes room for a file, and maps it.
     fn add(&mut self, place: &mut Place<'_>, chosen: &Chosen) -> Result<usize, Error> {
         let stubs = pages((chosen.stubs * chosen.stub_size) as u64);
         let counters = pages(chosen.stubs as u64 * 8);
@@ -402,7 +385,7 @@ impl Areas {
     }
 }
 
-/// Where so many bytes of the shared memory end. Its size is fixed.
+// Where so many bytes of the shared memory end. Its size is fixed.
 fn end_of(shared: &File, start: u64, length: u64) -> io::Result<u64> {
     let end = start + length;
     if end > shared_memory::size(shared)? {
@@ -411,7 +394,6 @@ fn end_of(shared: &File, start: u64, length: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-/// Adds the counters that begin at this offset of the shared memory.
 fn add_counters(shared: &File, offset: u64, counters: &mut [u64]) -> io::Result<()> {
     let end = offset + counters.len() as u64 * 8;
     let mut at = offset;
@@ -430,7 +412,6 @@ fn add_counters(shared: &File, offset: u64, counters: &mut [u64]) -> io::Result<
 }
 
 impl Area {
-    /// Whether its stubs are mapped where a process would need them.
     fn is_mapped(&self, place: &Place<'_>, chosen: &Chosen, identity: FileIdentity) -> bool {
         let at = self.stubs_with(chosen.bias);
         place.memory.shared.iter().any(|shared| {
@@ -455,7 +436,6 @@ impl Area {
 }
 
 impl Installed {
-    /// Another process does not count these sites, which are in order.
     fn join(&mut self, left: &[usize]) {
         let is_in = |list: &[usize], site| list.binary_search(&site).is_ok();
         let (both, one): (Vec<usize>, Vec<usize>) =

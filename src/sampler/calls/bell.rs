@@ -27,11 +27,11 @@ use super::page::Page;
 use crate::base::workers::{self, Task};
 use crate::sampler::kernel::check;
 
-/// Where the page begins in the shared memory, behind the page of the code that rings.
+// Where the page begins in the shared memory, behind the page of the code that rings.
 const OFFSET: u64 = 4096;
-/// How many seconds a program waits for an answer.
+// How many seconds a program waits for an answer.
 const PATIENCE: u32 = 20;
-/// How often the recorder looks where no thread listens.
+// How often the recorder looks where no thread listens.
 const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) const LOCK: usize = 0;
@@ -44,10 +44,9 @@ pub(super) const PROCESS: usize = 24;
 pub(super) const PATH: usize = 32;
 pub(super) const TIMEOUT: usize = 40;
 
-/// The value of `ring` when nobody listens any more.
+// The value of `ring` when nobody listens any more.
 const CLOSED: u32 = 2;
 
-/// What is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Loads,
@@ -56,7 +55,6 @@ pub(super) enum Kind {
     Failed,
 }
 
-/// What a program has reported, and waits to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) kind: Kind,
@@ -66,28 +64,23 @@ pub(super) struct Report {
     pub(super) path: u64,
 }
 
-/// The bell, while the value lives.
 #[derive(Debug)]
 pub(super) struct Bell {
     page: Arc<Page>,
-    /// Readable when somebody has rung.
     heard: Arc<File>,
     ear: Option<Ear>,
     /// Whether a program had waited for too long when the bell was closed.
     was_left: bool,
 }
 
-/// Who notices that somebody has rung.
 #[derive(Debug)]
 enum Ear {
-    /// A thread of its own.
     Thread(Task<()>),
-    /// The recorder, which looks every [`LOOK`]: no thread can be made.
+    // The recorder, which looks every `LOOK`: no thread can be made.
     Recorder,
 }
 
 impl Bell {
-    /// Puts it into shared memory, which must be large enough.
     pub(super) fn hang(shared: &File) -> io::Result<Bell> {
         let page = Arc::new(Page::map(shared, OFFSET)?);
         page.word(TIMEOUT).store(PATIENCE, Ordering::Relaxed);
@@ -107,7 +100,6 @@ impl Bell {
         self.set(HEARS_EXECS, u32::from(hears));
     }
 
-    /// Begins to listen.
     pub(super) fn listen(&mut self) {
         if self.ear.is_some() {
             return;
@@ -123,12 +115,10 @@ impl Bell {
         matches!(self.ear, Some(Ear::Recorder)).then_some(LOOK)
     }
 
-    /// Readable when there may be a report.
     pub(super) fn heard(&self) -> BorrowedFd<'_> {
         self.heard.as_fd()
     }
 
-    /// What waits to be answered.
     pub(super) fn report(&self) -> Option<Report> {
         let mut count = [0; 8];
         // It says when the descriptor was made readable, which does not matter.
@@ -136,7 +126,7 @@ impl Bell {
         self.waiting()
     }
 
-    /// The same, without another look at the descriptor.
+    /// What [`Bell::report`] returns, without another look at the descriptor.
     pub(super) fn waiting(&self) -> Option<Report> {
         let number = |at| self.page.word(at).load(Ordering::Acquire);
         if number(RING) != 1 {
@@ -160,12 +150,12 @@ impl Bell {
         self.page.word(OPEN).load(Ordering::Acquire) != 0
     }
 
-    /// Lets who waits for an answer go on.
     pub(super) fn answer(&self) {
         self.set(RING, 0);
     }
 
-    /// Lets who is about to execute a program do so without being followed: it frees the lock itself.
+    // Lets who is about to execute a program do so without being followed: it frees the lock
+    // itself.
     pub(super) fn let_go(&self) {
         self.page.word(KIND).store(0, Ordering::Release);
         self.answer();
@@ -181,7 +171,6 @@ impl Bell {
         self.page.word(LOCK).load(Ordering::Acquire).cast_signed()
     }
 
-    /// Frees the lock if this thread has it.
     pub(super) fn free_from(&self, holder: i32) {
         let (relaxed, holder) = (Ordering::Relaxed, holder.cast_unsigned());
         let lock = self.page.word(LOCK);
@@ -193,13 +182,10 @@ impl Bell {
         }
     }
 
-    /// Whether a program had waited for too long when the bell was closed: since then nothing was
-    /// reported.
     pub(super) fn was_left(&self) -> bool {
         self.was_left
     }
 
-    /// Listens no more. Who waits goes on.
     pub(super) fn close(&mut self) {
         self.was_left |= self.ear.is_some() && !self.is_open();
         self.set(OPEN, 0);

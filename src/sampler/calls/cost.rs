@@ -7,38 +7,35 @@
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// How often it is tried out, and how many calls are made each time, without and with a lock. In loops of
-/// some thousand calls, processors that forward a stored word to the next load at once take a third of
-/// what it takes in the long run.
+// How often it is tried out, and how many calls are made each time, without and with a lock. In
+// loops of some thousand calls, processors that forward a stored word to the next load at once take
+// a third of what it takes in the long run.
 const TRIALS: usize = 3;
 const CALLS: u64 = 1 << 19;
 const CALLS_LOCKED: u64 = 1 << 17;
-/// What is believed at least and where nothing can be measured, in nanoseconds.
+// What is believed at least and where nothing can be measured, in nanoseconds.
 const LEAST: f64 = 0.5;
 const UNKNOWN: (f64, f64) = (1.5, 8.0);
 
-/// How far stubs are from the calls, as in programs, and counters from the stubs.
+// How far stubs are from the calls, as in programs, and counters from the stubs.
 const STUBS: usize = 64 << 20;
 const COUNTERS: usize = 64 << 10;
 const PAGE: usize = 4096;
-/// Where in their page the loop begins that counts, and the function that is called.
+// Where in their page the loop begins that counts, and the function that is called.
 const COUNTED: usize = 64;
 const FUNCTION: usize = 128;
-/// Where in its page the stub begins that locks.
+// Where in its page the stub begins that locks.
 const LOCKED: usize = 16;
 
-/// What it takes to count a call, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// Without a lock.
     pub(super) unlocked: f64,
-    /// With a lock.
     pub(super) locked: f64,
 }
 
 impl Cost {
-    /// Measures it, which takes about ten milliseconds: the difference between calls through a stub and
-    /// others.
+    /// Measures it, which takes about ten milliseconds: the difference between calls through a stub
+    /// and others.
     pub(super) fn measured() -> Cost {
         let Some(calls) = Calls::write().ok().filter(|_| cfg!(target_arch = "x86_64")) else {
             let (unlocked, locked) = UNKNOWN;
@@ -83,8 +80,8 @@ impl Calls {
             put(&mut stubs, at + 9, &distance(STUBS + at + 13, FUNCTION));
         }
         let length = STUBS + COUNTERS + PAGE;
-        // SAFETY: with a null hint and without MAP_FIXED the kernel chooses a place where nothing is
-        // mapped, so no memory of this program is touched.
+        // SAFETY: with a null hint and without MAP_FIXED the kernel chooses a place where nothing
+        // is mapped, so no memory of this program is touched.
         let address = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -123,8 +120,8 @@ impl Calls {
     #[cfg(target_arch = "x86_64")]
     fn run(&self, begin: usize, calls: u64) {
         debug_assert!([0, COUNTED, COUNTED + COUNTED / 2].contains(&begin));
-        // SAFETY: `write` has put a function there that changes `rdi`, the flags and a counter behind
-        // the stubs, and returns when it has made these calls.
+        // SAFETY: `write` has put a function there that changes `rdi`, the flags and a counter
+        // behind the stubs, and returns when it has made these calls.
         unsafe {
             let place = self.0.as_ptr().add(begin);
             let function: extern "C" fn(u64) = std::mem::transmute(place);
@@ -143,7 +140,7 @@ impl Drop for Calls {
     }
 }
 
-/// The processor time of this thread, in nanoseconds: others may run meanwhile.
+// The processor time of this thread, in nanoseconds: others may run meanwhile.
 fn own_time() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -160,7 +157,6 @@ fn put(page: &mut [u8; PAGE], at: usize, bytes: &[u8]) {
     }
 }
 
-/// The four bytes that lead from one place to another.
 fn distance(from: usize, to: usize) -> [u8; 4] {
     (to as u32).wrapping_sub(from as u32).to_le_bytes()
 }

@@ -29,55 +29,41 @@ use crate::sampler::targets::child::Child;
 use crate::sampler::targets::command::Command;
 use crate::sampler::targets::tracee::Tracee;
 
-/// What is not counted where nothing is reported.
+// What is not counted where nothing is reported.
 pub(super) const LATER: &str = "what is loaded later";
-/// Why nothing is reported.
 pub(super) const RESTRICTS: &str =
     "the program may restrict its system calls (seccomp), and reports would take some";
-/// The bytes of the agent's code, and those of the bell behind it.
+// The bytes of the agent's code, and those of the bell behind it.
 const AGENT: (u64, u64) = (CountedAgent::SIZE, 4096);
 
-/// A program that counts its calls, or is about to.
 #[derive(Debug)]
 pub(in crate::sampler) struct Counting {
     pub(super) shared: File,
     pub(super) bell: Bell,
     pub(super) areas: Areas,
     counts: CallCounts,
-    /// What the counters had counted when the recording began.
     before: Vec<Vec<u64>>,
     /// The number of the shared memory's descriptor in the program until that counts.
     descriptor: u64,
     attached: Option<Attached>,
-    /// Whether programs count that are started by `exec`.
     pub(super) follows: bool,
-    /// How many do.
     pub(super) followed: u64,
-    /// Where programs report what they load and execute.
     pub(super) agents: Vec<CountedAgent>,
-    /// The changes by which they do.
     pub(super) reports: Vec<Change>,
-    /// What the program may do.
     pub(super) omens: Omens,
-    /// What the files that it has loaded may do.
     pub(super) looked_through: Known,
     /// Who has the lock of the bell without a report, and since when.
     pub(super) held: Option<(i32, Instant)>,
-    /// Keeps the slowdown below a limit, if there is one.
     pub(super) limit: Option<Limit>,
-    /// The sites that were given up to keep it.
     pub(super) given_up: GivenUp,
     /// The program, while it is traced and counts without locks.
     pub(super) traced: Option<Traced>,
-    /// Who has counted without locks.
     pub(super) unlocked: Option<Unlocked>,
     /// The files that processes had mapped when they were looked at last, each with its address.
     pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
-    /// What is left of processes that were stopped.
     pub(super) left: Left,
 }
 
-/// A process that ran before its calls were counted, and is to go on as it was.
 #[derive(Debug)]
 struct Attached {
     pid: i32,
@@ -86,8 +72,8 @@ struct Attached {
 }
 
 impl Counting {
-    /// Makes the memory that is shared with a command, which is to be forked after that, and has its
-    /// code read.
+    /// Makes the memory that is shared with a command, which is to be forked after that, and has
+    /// its code read.
     pub(in crate::sampler) fn prepare(
         command: &Command,
         planner: &mut dyn CallPlanner,
@@ -137,8 +123,9 @@ impl Counting {
         })
     }
 
-    /// Makes a process count its calls that runs already. All of its threads stop for that. It is as
-    /// before when the value is dropped, except for the memory of the stubs, in which a thread may be.
+    /// Makes a process count its calls that runs already. All of its threads stop for that. It is
+    /// as before when the value is dropped, except for the memory of the stubs, in which a thread
+    /// may be.
     pub(in crate::sampler) fn attach(
         pid: i32,
         planner: &mut dyn CallPlanner,
@@ -185,7 +172,6 @@ impl Counting {
         }
     }
 
-    /// Starts the command, and makes it count its calls before it runs.
     pub(in crate::sampler) fn start(
         &mut self,
         child: &mut Child,
@@ -260,7 +246,6 @@ impl Counting {
         Ok(())
     }
 
-    /// Closes the descriptor of the shared memory in a process.
     pub(super) fn close(&self, stopped: &mut Stopped, descriptor: u64) -> Result<(), Error> {
         let closed = shared_memory::close(stopped, descriptor);
         closed.map_err(Error::counting("change the program's memory"))
@@ -277,7 +262,6 @@ impl Counting {
         }
     }
 
-    /// Makes a program report what it loads, and if that is followed what it executes.
     fn listen(
         &mut self,
         stopped: &mut Stopped,
@@ -370,7 +354,6 @@ impl Counting {
         Ok(())
     }
 
-    /// Begins to keep the limit, if there is one.
     fn watch(&mut self, pid: i32, planner: &dyn CallPlanner) -> Result<(), Error> {
         if let Some(most) = planner.limit() {
             let locks = self.areas.adding() == Adding::Together;
@@ -382,14 +365,13 @@ impl Counting {
         Ok(())
     }
 
-    /// How long it takes until [`Counting::attend`] has something to do again, if nothing is heard until
-    /// then.
+    /// How long it takes until [`Counting::attend`] has something to do again, if nothing is heard
+    /// until then.
     pub(in crate::sampler) fn quiet(&self) -> Option<Duration> {
         let due = self.limit.as_ref().map(Limit::due);
         [due, self.bell.quiet()].into_iter().flatten().min()
     }
 
-    /// Readable when a program may wait for an answer.
     pub(in crate::sampler) fn heard(&self) -> BorrowedFd<'_> {
         self.bell.heard()
     }
@@ -400,8 +382,8 @@ impl Counting {
         Ok(())
     }
 
-    /// Nothing more is recorded: a process that ran before gets its code back, and what is counted later
-    /// does not matter.
+    /// Nothing more is recorded: a process that ran before gets its code back, and what is counted
+    /// later does not matter.
     pub(in crate::sampler) fn end(&mut self) {
         self.bell.close();
         self.leave_traced();
@@ -420,14 +402,12 @@ impl Counting {
         self.left.settle(child, &traced.unwrap_or_default());
     }
 
-    /// Takes note of threads and processes that began.
     pub(in crate::sampler) fn note_began(&mut self, began: &[Began]) {
         if let Some(unlocked) = &mut self.unlocked {
             unlocked.note_began(began);
         }
     }
 
-    /// Takes from the planner what is recorded of the files that count.
     pub(in crate::sampler) fn conclude(&mut self, planner: &mut dyn CallPlanner) {
         if self.bell.was_left() {
             self.areas.refuse_any();
@@ -446,12 +426,10 @@ impl Counting {
         self.counts.agents = self.agents.clone();
     }
 
-    /// How many programs that were started by `exec` count.
     pub(in crate::sampler) fn followed(&self) -> u64 {
         self.followed
     }
 
-    /// The counts, which are those since the beginning of the recording.
     pub(in crate::sampler) fn counts(&self) -> io::Result<CallCounts> {
         let mut counts = self.counts.clone();
         let counters = self.areas.read(&self.shared)?;
@@ -481,8 +459,8 @@ impl Drop for Counting {
 }
 
 impl Attached {
-    /// Restores what has the changed bytes still: the process may have become another program, or may
-    /// have unmapped a file.
+    // Restores what has the changed bytes still: the process may have become another program, or
+    // may have unmapped a file.
     fn restore(self, stopped: &mut Stopped) {
         for changes in &self.restores {
             let _ = stopped.change(changes);

@@ -16,25 +16,26 @@
 //! middle makes the call, takes its own signal mask and registers, and goes on where it stood. If
 //! the tracer lives, it restores the registers itself, and the rest is never executed.
 //!
-//! The one difference if it is let go: a system call that a stop interrupts and that the kernel would
-//! continue (`restart_syscall`) begins again. A sleep takes longer by what was over of it.
+//! The one difference if it is let go: a system call that a stop interrupts and that the kernel
+//! would continue (`restart_syscall`) begins again. A sleep takes longer by what was over of it.
 
 use std::io;
 
 use crate::sampler::targets::mapped::{Mapped, mappings, maps};
 use crate::sampler::targets::tracee::Registers;
 
-/// The bytes that are needed: the instructions, the signal mask, and an argument that is a string.
+// The bytes that are needed: the instructions, the signal mask, and an argument that is a string.
 const ROOM: u64 = CODE as u64 + 8 + TEXT as u64;
-/// The bytes before them, for instructions on the way to the entry point of a program.
+// The bytes before them, for instructions on the way to the entry point of a program.
 const ENTRY: u64 = 64;
-/// The bytes of the instructions, and the address that they jump to, up to a multiple of eight.
+// The bytes of the instructions, and the address that they jump to, up to a multiple of eight.
 const CODE: usize = (2 + 30 + 9 * 10 + 6 + 8_usize).next_multiple_of(8);
-/// The longest string, with the zero at its end.
+// The longest string, with the zero at its end.
 const TEXT: usize = 64;
 
-/// `mov $14,%eax; mov $2,%edi; lea mask(%rip),%rsi; mov $0,%edx; mov $8,%r10d; syscall`: none of them
-/// changes the flags, nor does `syscall`. The distance to the mask is from the fourth instruction on.
+// `mov $14,%eax; mov $2,%edi; lea mask(%rip),%rsi; mov $0,%edx; mov $8,%r10d; syscall`: none of
+// them changes the flags, nor does `syscall`. The distance to the mask is from the fourth
+// instruction on.
 #[rustfmt::skip]
 const CLEAN: [u8; 30] = [
     0xb8, 14, 0, 0, 0, // rt_sigprocmask
@@ -45,15 +46,14 @@ const CLEAN: [u8; 30] = [
     0x0f, 0x05,
 ];
 
-/// Where a thread makes system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Detour {
     pub(super) at: u64,
 }
 
 impl Detour {
-    /// Finds a place in the memory of a process, which `read` reads: bytes that are zero behind all else
-    /// of an executable mapping. `None` if there is none.
+    /// Finds a place in the memory of a process, which `read` reads: bytes that are zero behind all
+    /// else of an executable mapping. `None` if there is none.
     pub(super) fn find(
         thread: i32,
         read: &dyn Fn(u64, &mut [u8]) -> io::Result<()>,
@@ -75,8 +75,8 @@ impl Detour {
         }))
     }
 
-    /// What is to be written there: instructions that make a call, and then go on with this signal mask
-    /// and these registers.
+    /// What is to be written there: instructions that make a call, and then go on with this signal
+    /// mask and these registers.
     pub(super) fn code(mask: u64, back: &Registers) -> Vec<u8> {
         let mut code = vec![0x0f, 0x05];
         code.extend(CLEAN);
@@ -91,7 +91,6 @@ impl Detour {
         code
     }
 
-    /// What is to be written there when no thread will come there any more.
     pub(super) fn unused() -> [u8; ROOM as usize] {
         [0; ROOM as usize]
     }
@@ -104,7 +103,6 @@ impl Detour {
         (bytes == [0; ENTRY as usize]).then_some(at)
     }
 
-    /// The instruction behind the call.
     pub(super) fn behind(self) -> u64 {
         self.at + 2
     }
@@ -115,8 +113,8 @@ impl Detour {
     }
 }
 
-/// `mov $…, register` of those that a system call uses and changes, in the order of
-/// [`Registers::of_calls`]: rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11.
+// `mov $…, register` of those that a system call uses and changes, in the order of
+// `Registers::of_calls`: rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11.
 const MOVES: [[u8; 2]; 9] = [
     [0x48, 0xb8],
     [0x48, 0xb9],

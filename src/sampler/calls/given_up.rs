@@ -7,13 +7,11 @@ use super::limit::SiteOfFile;
 /// Sites that were given up and still lead to their stubs.
 #[derive(Debug, Default)]
 pub(super) struct GivenUp {
-    /// The first process that counts.
     pub(super) first: Option<i32>,
     pub(super) processes: Vec<Process>,
     pub(super) tried: Option<Instant>,
 }
 
-/// A process in which they do.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: i32,

@@ -16,23 +16,20 @@ use super::{Change, LoadedImage};
 use crate::sampler::targets::mapped::{mappings, maps};
 use crate::sampler::targets::tracee::{Registers, SignalInfo, Stop, Tracee};
 
-/// How much of the program's code is looked at at once.
+// How much of the program's code is looked at at once.
 const WINDOW: u64 = 1 << 20;
 const PAGE: usize = 4096;
 
 /// A program that is stopped at a place where all it is linked with is loaded.
 pub(super) struct Stopped {
     pid: i32,
-    /// The thread that makes system calls.
     tracee: Tracee,
     memory: File,
-    /// Those of this thread where it stood.
     registers: Registers,
     /// Where it makes system calls, if it has left that.
     detour: Option<OnDetour>,
     /// The signal that this thread was about to get when it was stopped.
     signal: Option<(i32, SignalInfo)>,
-    /// Signals that came to it later and cannot be blocked.
     signals: Vec<i32>,
     /// The status of `waitpid` if that thread has ended, as it was killed.
     ended: Option<i32>,
@@ -42,16 +39,13 @@ pub(super) struct Stopped {
     pub(super) is_late: bool,
 }
 
-/// A thread that makes system calls.
 struct OnDetour {
     detour: Detour,
-    /// The signals that do not reach it otherwise.
     mask: u64,
     /// Whether it has left the place where it stood.
     has_begun: bool,
 }
 
-/// What the program came to.
 pub(super) enum Arrival {
     At(Box<Stopped>),
     /// It ended before, with this status of `waitpid`.
@@ -59,9 +53,9 @@ pub(super) enum Arrival {
 }
 
 impl Stopped {
-    /// Lets a program that has just been made by `exec` run until its libraries are relocated, and no
-    /// code but the dynamic linker's has run; at the latest until its entry point. If that fails, or takes
-    /// longer than a time that is stated, it runs on and is traced no more.
+    /// Lets a program that has just been made by `exec` run until its libraries are relocated, and
+    /// no code but the dynamic linker's has run; at the latest until its entry point. If that
+    /// fails, or takes longer than a time that is stated, it runs on and is traced no more.
     pub(super) fn reach(
         tracee: Tracee,
         stops: &mut LoaderStops<'_>,
@@ -107,7 +101,7 @@ impl Stopped {
         Stopped::attach_within(pid, PATIENCE, left)
     }
 
-    /// The same, with a time within which they have to stop.
+    /// Stops all threads of a process that runs, within this time.
     pub(super) fn attach_within(
         pid: i32,
         patience: Duration,
@@ -162,14 +156,12 @@ impl Stopped {
         Ok((open_memory(tid)?, Auxiliary::of(tid)?, tracee.registers()?))
     }
 
-    /// Goes on at another instruction.
     pub(super) fn go_on_at(&mut self, at: u64) -> io::Result<()> {
         self.come_back()?;
         self.registers = self.registers.at(at);
         self.tracee.set_registers(&self.registers)
     }
 
-    /// The next instruction of this thread.
     pub(super) fn program_counter(&self) -> u64 {
         self.registers.program_counter()
     }
@@ -178,17 +170,15 @@ impl Stopped {
         self.pid
     }
 
-    /// A thread of it that has not ended: its `/proc` shows what the process has.
+    // A thread of it that has not ended: its `/proc` shows what the process has.
     pub(super) fn thread(&self) -> i32 {
         self.tracee.pid()
     }
 
-    /// Reads its memory.
     pub(super) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.memory.read_exact_at(bytes, at)
     }
 
-    /// What the code of these files may do.
     pub(super) fn omens<'a>(
         &self,
         images: impl Iterator<Item = &'a LoadedImage>,
@@ -200,7 +190,6 @@ impl Stopped {
         Ok(Omens::of(images, known, &mapped, &read))
     }
 
-    /// What is in its memory.
     pub(super) fn loaded(&self) -> io::Result<Memory> {
         Memory::of(self.tracee.pid(), self.auxiliary)
     }
@@ -235,7 +224,6 @@ impl Stopped {
         self.call(libc::SYS_openat, arguments)
     }
 
-    /// Puts a string where a system call finds it. Returns the address.
     fn text(&mut self, text: &CStr) -> io::Result<u64> {
         let bytes = text.to_bytes_with_nul();
         let at = self.detour()?.text(bytes);
@@ -244,7 +232,6 @@ impl Stopped {
         Ok(at)
     }
 
-    /// Where it makes system calls.
     fn detour(&mut self) -> io::Result<Detour> {
         if let Some(on) = &self.detour {
             return Ok(on.detour);
@@ -272,8 +259,8 @@ impl Stopped {
         Ok(detour)
     }
 
-    /// Where it goes on if it is in a restartable sequence that ends when it is interrupted (rseq(2)). The
-    /// kernel does not see that it is in one when it comes back.
+    // Where it goes on if it is in a restartable sequence that ends when it is interrupted
+    // (rseq(2)). The kernel does not see that it is in one when it comes back.
     fn end_of_sequence(&self) -> Option<u64> {
         let word = |at: u64| {
             let mut bytes = [0; 8];
@@ -331,8 +318,8 @@ impl Stopped {
             return Ok(());
         };
         if on.has_begun && self.ended.is_none() {
-            // Of the signals that wait only the one comes that it was about to get: others keep what they
-            // were sent with.
+            // Of the signals that wait only the one comes that it was about to get: others keep
+            // what they were sent with.
             let before = self.signal.take();
             let waiting = before
                 .as_ref()
@@ -369,14 +356,14 @@ impl Stopped {
         self.memory.write_all_at(&Detour::unused(), on.detour.at)
     }
 
-    /// Makes changes, which are in order of address. Returns the numbers of sites at which memory has
-    /// other bytes than those that were to be changed, and that are left as they are.
+    /// Makes changes, which are in order of address. Returns the numbers of sites at which memory
+    /// has other bytes than those that were to be changed, and that are left as they are.
     pub(super) fn change(&self, changes: &[Change]) -> io::Result<Vec<usize>> {
         change(&self.memory, changes)
     }
 
-    /// Lets a program run that has one thread, until it makes another one or a process, or gets a signal.
-    /// If that is not possible, it is still stopped.
+    /// Lets a program run that has one thread, until it makes another one or a process, or gets a
+    /// signal. If that is not possible, it is still stopped.
     pub(super) fn stay(mut self: Box<Self>) -> Result<Tracee, Box<Stopped>> {
         // If that fails, it was killed.
         let _ = self.come_back();
@@ -388,8 +375,8 @@ impl Stopped {
         Err(self)
     }
 
-    /// The thread, which stands still, and the signal that it is about to get, or 0; `None` if it has
-    /// ended.
+    /// The thread, which stands still, and the signal that it is about to get, or 0; `None` if it
+    /// has ended.
     pub(super) fn into_thread(mut self) -> Option<(Tracee, i32)> {
         let _ = self.come_back();
         let tid = self.tracee.pid();
@@ -403,7 +390,6 @@ impl Stopped {
         self.ended.is_none().then_some((self.tracee, signal))
     }
 
-    /// Lets the program run. It is traced no more.
     pub(super) fn release(mut self, left: &mut Left) {
         // If that fails, it was killed.
         let _ = self.come_back();
@@ -429,15 +415,16 @@ pub(super) fn open_memory(pid: i32) -> io::Result<File> {
     { open.read(true).write(true) }.open(format!("/proc/{pid}/mem"))
 }
 
-/// Whole pages are read, changed and written: one system call for each change would take seconds in
-/// a large program.
+// Whole pages are read, changed and written: one system call for each change would take seconds in
+// a large program.
 pub(super) fn change(memory: &File, changes: &[Change]) -> io::Result<Vec<usize>> {
     let mut unchanged = Vec::new();
     let mut rest = changes;
     while let Some(first) = rest.first() {
         let start = first.at & !(PAGE as u64 - 1);
         let end = |change: &Change| change.at.saturating_add(u64::from(change.length));
-        // Between two mappings there may be nothing to read: a page without changes ends the window.
+        // Between two mappings there may be nothing to read: a page without changes ends the
+        // window.
         let mut last = first.at / PAGE as u64;
         let count = rest.iter().take_while(|change| {
             let fits = end(change).saturating_sub(start) <= WINDOW

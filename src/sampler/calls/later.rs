@@ -3,8 +3,8 @@
 //!
 //! glibc calls the function for debuggers when it has mapped the libraries of a `dlopen`, or has
 //! relocated them (from 2.41 on), and in both cases before it runs their constructors
-//! (`elf/dl-open.c`). What counts from then on counts from its first instruction. The linker's list of
-//! files tells what it has loaded itself: other files may have run before.
+//! (`elf/dl-open.c`). What counts from then on counts from its first instruction. The linker's list
+//! of files tells what it has loaded itself: other files may have run before.
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,17 +30,16 @@ use crate::sampler::targets::child::Child;
 use crate::sampler::targets::mapped::{mappings, maps};
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
-/// How long apart a program is looked at that executes another, and how long it may take: others that load
-/// something wait meanwhile.
+// How long apart a program is looked at that executes another, and how long it may take: others
+// that load something wait meanwhile.
 const APART: Duration = Duration::from_micros(50);
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The most files of the dynamic linker's list, and its most namespaces.
+// The most files of the dynamic linker's list, and its most namespaces.
 const LISTED: usize = 1 << 14;
-/// The longest path, in bytes.
+// The longest path, in bytes.
 const PATH: usize = 4096;
 
 impl Counting {
-    /// Answers programs that wait, and keeps the limit on what counting takes.
     pub(in crate::sampler) fn attend(
         &mut self,
         planner: &mut dyn CallPlanner,
@@ -67,8 +66,8 @@ impl Counting {
         self.keep_limit(planner);
     }
 
-    /// Frees the lock if who has it was killed, or does not report: a signal handler may have come first, and
-    /// not return.
+    // Frees the lock if who has it was killed, or does not report: a signal handler may have come
+    // first, and not return.
     fn free_lost_lock(&mut self) {
         let holder = self.bell.holder();
         if holder == 0 || self.bell.waiting().is_some() {
@@ -88,7 +87,6 @@ impl Counting {
         }
     }
 
-    /// Makes the libraries count that a process has loaded.
     fn loaded(&mut self, report: Report, planner: &mut dyn CallPlanner) {
         let Report { pid, thread, .. } = report;
         let Some(memory) = self.memory_of(report) else {
@@ -148,8 +146,8 @@ impl Counting {
         }
     }
 
-    /// Reports nothing more from a process that has loaded code that may restrict its system calls, before
-    /// that code runs.
+    /// Reports nothing more from a process that has loaded code that may restrict its system calls,
+    /// before that code runs.
     fn heed(&mut self, report: Report, news: &[LoadedImage], planner: &mut dyn CallPlanner) {
         let maps = maps(report.thread).unwrap_or_default();
         let mapped: Vec<_> = mappings(&maps).collect();
@@ -207,7 +205,6 @@ impl Counting {
         made.and(closed).map_err(|error| error.to_string())
     }
 
-    /// Opens the shared memory in a process. Returns the number of the descriptor there.
     pub(super) fn open_in(&self, stopped: &mut Stopped) -> Result<u64, String> {
         shared_memory::open_in(&self.shared, stopped).map_err(|error| {
             let reason = system_reason(&error);
@@ -225,7 +222,6 @@ impl Counting {
         memory.shares(self.identity().ok()?).then_some(memory)
     }
 
-    /// Follows a process into the program that it is about to execute, if that is asked for.
     fn executes(&mut self, report: Report, planner: &mut dyn CallPlanner) {
         let may_follow = { self.follows }.then(|| self.may_follow(report));
         let path = match may_follow.flatten() {
@@ -285,8 +281,8 @@ impl Counting {
         }
     }
 
-    /// The path of the program that a process is about to execute, or why it is not followed. `None` if
-    /// the process is not known.
+    /// The path of the program that a process is about to execute, or why it is not followed.
+    /// `None` if the process is not known.
     fn may_follow(&self, report: Report) -> Option<Result<PathBuf, (PathBuf, String)>> {
         self.memory_of(report)?;
         let Report {
@@ -330,7 +326,6 @@ impl Counting {
         Ok(Waited::Late { stands: false })
     }
 
-    /// Makes a new program count from its start, unless it ends before.
     fn begin_program(
         &mut self,
         tracee: Tracee,
@@ -357,21 +352,18 @@ impl Counting {
     }
 }
 
-/// What became of a process that was about to execute a program.
 enum Waited {
     Executed,
     /// It did not execute anything; it is stopped, and about to get this signal, or 0.
     Failed(i32),
-    /// It ended, with this status of `waitpid`.
     Ended(i32),
-    /// It has done neither for a while, or was stopped by a signal. Somebody may never execute what was
-    /// announced: a signal handler may come first, and not return.
+    // It has done neither for a while, or was stopped by a signal. Somebody may never execute what
+    // was announced: a signal handler may come first, and not return.
     Late {
         stands: bool,
     },
 }
 
-/// The path of a program, which a process has at this address, as seen from here.
 fn executed(pid: i32, at: u64) -> Option<PathBuf> {
     let memory = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
     let mut bytes = Vec::new();
@@ -402,7 +394,6 @@ fn executed(pid: i32, at: u64) -> Option<PathBuf> {
 struct LoaderList {
     /// What is added to the addresses that files state.
     loaded: FxHashSet<u64>,
-    /// Whether it neither loads nor unloads anything.
     is_settled: bool,
 }
 

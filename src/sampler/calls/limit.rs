@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   counters ─▶ calls since the last look × cost of one ─┐
-//!                                                        ├─▶ slowdown so far, and since the last look
+//!                                                        ├─▶ slowdown so far, and since then
 //!   task-clock ─▶ processor time of all that counts ─────┘       │ both too near to the limit
 //!                                                                ▼
 //!                   the stubs of the most frequent sites:  incq counter; jmp lex
@@ -15,8 +15,9 @@
 //! x86-64 processors notice writes to code by themselves. LLVM's XRay changes its sleds in running
 //! code in the same way (Dean Michael Berris et al., "XRay: a function call tracing system", 2016).
 //!
-//! A site that was given up costs one jump more than before, until the call is made as before (`past_stubs`).
-//! Where threads share a counter and wait for each other, counting costs more than is measured here.
+//! A site that was given up costs one jump more than before, until the call is made as before
+//! (`past_stubs`). Where threads share a counter and wait for each other, counting costs more than
+//! is measured here.
 //!
 //! The limit applies to the whole run. Time that counting took before the first site was given up
 //! is compensated later: as long as the slowdown so far is above the limit, counting may take half
@@ -33,53 +34,47 @@ use super::cost::Cost;
 use crate::perfdata::writer::ATTR_SIZE;
 use crate::sampler::kernel::{self, Who};
 
-/// How long apart the counters are looked at: at least and at most.
+// How long apart the counters are looked at: at least and at most.
 const APART: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(150));
-/// Looking takes at most one part in so many of the recorder's time.
+// Looking takes at most one part in so many of the recorder's time.
 const PARTS: u32 = 20;
-/// The least processor time between two looks, in nanoseconds: less says little about what comes.
+// The least processor time between two looks, in nanoseconds: less says little about what comes.
 const LEAST: u64 = 5_000_000;
-/// So much time is spent on counting before anything is given up, in nanoseconds: programs that are
-/// over soon keep all their counts.
+// So much time is spent on counting before anything is given up, in nanoseconds: programs that are
+// over soon keep all their counts.
 const FREE: f64 = 1e8;
-/// From this part of the limit on, something is given up. What is left slows the program down by
-/// less than this part again.
+// From this part of the limit on, something is given up. What is left slows the program down by
+// less than this part again.
 const NEAR: f64 = 0.9;
-/// The part of the limit that counting may take while the slowdown so far is above the limit.
+// The part of the limit that counting may take while the slowdown so far is above the limit.
 const OVER: f64 = 0.5;
-/// So many of the most frequent sites have their stubs and counters in the processor's nearest cache.
+// So many of the most frequent sites have their stubs and counters in the processor's nearest
+// cache.
 const HOT: usize = 512;
-/// How much longer it takes to count a call at another site, in multiples of what counting without a lock
-/// takes. In cc1plus, 51 million calls at 49 000 sites took 3 nanoseconds each on a processor where a
-/// loop takes 1.3, and two thirds of them were made at 1000 sites.
+// How much longer it takes to count a call at another site, in multiples of what counting without a
+// lock takes. In cc1plus, 51 million calls at 49 000 sites took 3 nanoseconds each on a processor
+// where a loop takes 1.3, and two thirds of them were made at 1000 sites.
 const MISS: f64 = 3.0;
 
-/// A limit on the slowdown.
 #[derive(Debug)]
 pub(super) struct Limit {
     slowdown: Slowdown,
-    /// The counters of the processor time of what counts.
     clocks: Vec<OwnedFd>,
-    /// The last look, and how long after it the next one is due.
     looked: Instant,
     apart: Duration,
 }
 
-/// What counting has cost so far.
 #[derive(Debug)]
 struct Slowdown {
     /// The most, as a part of the time that the program needs without counting.
     most: f64,
-    /// The nanoseconds of one counted call.
     cost: f64,
-    /// The same, if it is counted with a lock.
     locked: f64,
     /// What it takes longer at a site that is called seldom.
     miss: f64,
     /// Processor time at the last look, and what of it was spent on counting, in nanoseconds.
     time: u64,
     spent: f64,
-    /// The counters at the last look.
     counters: Vec<Vec<u64>>,
 }
 
@@ -119,12 +114,10 @@ impl Limit {
         })
     }
 
-    /// How long it takes until the next look.
     pub(super) fn due(&self) -> Duration {
         self.apart.saturating_sub(self.looked.elapsed())
     }
 
-    /// From now on calls are counted with a lock.
     pub(super) fn lock(&mut self) {
         self.slowdown.cost = self.slowdown.locked;
     }
@@ -159,7 +152,6 @@ impl Limit {
 }
 
 impl Slowdown {
-    /// Adds what has come since the last look.
     fn add(
         &mut self,
         time: u64,
@@ -206,7 +198,6 @@ impl Slowdown {
         }
     }
 
-    /// How much time may be spent on counting until something has to be given up.
     fn left(&self) -> Duration {
         let most = self.most * own(self.time as f64, self.spent) * NEAR;
         let left = most.max(FREE) - self.spent;
@@ -219,7 +210,7 @@ fn own(time: f64, spent: f64) -> f64 {
     (time - spent).max(time / 20.0)
 }
 
-/// The processor time of a thread and of what it starts.
+// The processor time of a thread and of what it starts.
 fn clock() -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: sys::PERF_TYPE_SOFTWARE,
@@ -274,7 +265,8 @@ mod tests {
     fn the_fewest_sites_are_given_up() {
         // 200 million calls a second cost 0.4 of 1 second: 67 % more than without.
         let counters: [&[u64]; 2] = [&[5, 10_000_000, 40_000_000], &[150_000_000]];
-        // 0.09 are allowed for the other 0.6, as that is too much already; without the first, 0.1 are left.
+        // 0.09 are allowed for the other 0.6, as that is too much already; without the first, 0.1
+        // are left.
         let mut all = slowdown();
         assert_eq!(given_up(&mut all, SECOND, &counters, &[]), [(1, 0), (0, 2)]);
         // Another is given up if the first cannot be.
@@ -310,9 +302,9 @@ mod tests {
         assert_eq!(slowdown.spent, (HOT * 2 + 10 * 8) as f64 * 1e6);
     }
 
-    /// Counts calls as a program makes them that spends all of its time so: each site at a rate per second
-    /// of its own time. Returns the slowdown from its second `after` on, at most, with looks so far apart
-    /// (in nanoseconds).
+    /// Counts calls as a program makes them that spends all of its time so: each site at a rate per
+    /// second of its own time. Returns the slowdown from its second `after` on, at most, with looks
+    /// so far apart (in nanoseconds).
     fn greatest_slowdown(phases: &[(f64, &[f64])], look: f64, after: f64) -> f64 {
         let mut slowdown = slowdown();
         let (mut time, mut spent, mut greatest) = (0.0, 0.0, 0.0f64);

@@ -14,10 +14,8 @@ use crate::sampler::targets::mapped::mappings;
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 
-/// What the kernel tells a program about itself (`getauxval`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Auxiliary {
-    /// The address of the program's first instruction.
     pub(super) entry: u64,
     /// Where the dynamic linker is loaded; 0 if there is none.
     pub(super) loader: u64,
@@ -28,7 +26,6 @@ impl Auxiliary {
         Ok(Auxiliary::read(&fs::read(format!("/proc/{pid}/auxv"))?))
     }
 
-    /// Pairs of words: a kind and a value.
     fn read(bytes: &[u8]) -> Auxiliary {
         let mut found = Auxiliary::default();
         let (pairs, _) = bytes.as_chunks::<16>();
@@ -45,18 +42,14 @@ impl Auxiliary {
     }
 }
 
-/// The memory of a process.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// The files that are mapped, in order of address.
     pub(super) images: Vec<LoadedImage>,
-    /// All mappings, in order of address.
     pub(super) taken: Vec<(u64, u64)>,
-    /// The mappings of memory that a recorder has shared.
     pub(super) shared: Vec<SharedMapping>,
 }
 
-/// A mapping of memory that a recorder has shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SharedMapping {
     pub(super) start: u64,
@@ -66,19 +59,16 @@ pub(super) struct SharedMapping {
 }
 
 impl Memory {
-    /// The files, each with the address at which it is mapped.
     pub(super) fn known(&self) -> Vec<(FileIdentity, u64)> {
         let images = self.images.iter();
         images.map(|image| (image.identity, image.span.0)).collect()
     }
 
-    /// Takes note that something was mapped.
     pub(super) fn take(&mut self, start: u64, end: u64) {
         let place = self.taken.partition_point(|&(from, _)| from < start);
         self.taken.insert(place, (start, end));
     }
 
-    /// Whether this memory of a recorder is mapped.
     pub(super) fn shares(&self, identity: FileIdentity) -> bool {
         self.shared.iter().any(|shared| shared.identity == identity)
     }

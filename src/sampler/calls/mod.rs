@@ -21,10 +21,10 @@
 //! changed so that they no longer count (`limit`); then the original calls are put back
 //! (`past_stubs`).
 //!
-//! Nothing is traced between these moments, except for a command until it gets a signal or starts a process
-//! (`without_locks`). The dynamic linker calls a function that does nothing
-//! whenever it has loaded libraries, for debuggers; it is made to jump to the `agent`, a few
-//! instructions in the program's memory that report it and wait until the recorder is done.
+//! Nothing is traced between these moments, except for a command until it gets a signal or starts a
+//! process (`without_locks`). The dynamic linker calls a function that does nothing whenever it has
+//! loaded libraries, for debuggers; it is made to jump to the `agent`, a few instructions in the
+//! program's memory that report it and wait until the recorder is done.
 
 mod address_space;
 mod agent;
@@ -138,7 +138,8 @@ pub struct ImagePlan {
     pub out_of_reach: Vec<usize>,
 }
 
-/// A file whose calls are counted: in one process, or in several that have it as far from the stubs.
+/// A file whose calls are counted: in one process, or in several that have it as far from the
+/// stubs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
     /// The planner's number of the file.
@@ -171,8 +172,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// Where an instruction would lead that has these bytes, if it is of the form of the new one, whose
-    /// distance is in its last four bytes or has one byte behind it.
+    /// Where an instruction would lead that has these bytes, if it is of the form of the new one,
+    /// whose distance is in its last four bytes or has one byte behind it.
     pub(super) fn leads_to(&self, bytes: &[u8; 8]) -> [Option<u64>; 2] {
         [4, 5].map(|back| {
             let field = usize::from(self.length).checked_sub(back)?;
@@ -199,7 +200,8 @@ impl Change {
 pub enum Adding {
     /// One thread.
     Alone,
-    /// Several threads, each to counters of its own: the base of its segment `gs` is the distance to them.
+    /// Several threads, each to counters of its own: the base of its segment `gs` is the distance
+    /// to them.
     Apart,
     /// Several threads to the same counters: they lock them.
     Together,
@@ -226,12 +228,12 @@ pub trait CallPlanner {
     /// then; `None` if there is no limit.
     fn limit(&self) -> Option<f64>;
 
-    /// Makes stubs add to their counters in this way. Those that do not count any more are left as they
-    /// are.
+    /// Makes stubs add to their counters in this way. Those that do not count any more are left as
+    /// they are.
     fn set_adding(&self, stubs: &mut [u8], adding: Adding);
 
-    /// Returns the first eight bytes of a stub that does not count any more, but leads where this one
-    /// does; `None` if a thread may be inside of them.
+    /// Returns the first eight bytes of a stub that does not count any more, but leads where this
+    /// one does; `None` if a thread may be inside of them.
     fn without_count(&self, stub: &[u8]) -> Option<[u8; 8]>;
 
     /// Takes note of a site that is counted no more, to keep the limit.
@@ -257,7 +259,8 @@ pub trait CallPlanner {
     /// Returns the changes of some sites of a file, which are in order.
     fn changes(&self, file: usize, bias: u64, area: StubArea, sites: &[usize]) -> Vec<Change>;
 
-    /// Takes note of the sites of a plan that were left as they are, as memory had other bytes there.
+    /// Takes note of the sites of a plan that were left as they are, as memory had other bytes
+    /// there.
     fn unchanged(&mut self, file: usize, plan: &ImagePlan, unchanged: &[usize]);
 
     /// Takes note of a file or process in which calls are not counted, and why, as a lower-case

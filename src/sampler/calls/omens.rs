@@ -1,14 +1,19 @@
 //! What a program may do that stands in the way of counting, as far as the bytes of its code show.
 //!
-//! | what | instructions, near each other |
-//! |---|---|
-//! | restrict its system calls (seccomp(2)) | `mov $317,%eax` and `syscall`; `mov $317,%edi` and `mov $1,%esi`; `mov $157` and `mov $22`; where `prctl` is imported `mov $22,%edi` and `mov $2,%esi` |
-//! | set the segment `gs` (arch_prctl(2)) | `mov $158` and `mov $0x1001`; where `arch_prctl` is imported `mov $0x1001,%edi`; `wrgsbase` |
+//! ```text
+//!   restrict its system calls     mov $317,%eax and syscall; mov $317,%edi and mov $1,%esi;
+//!   (seccomp(2))                  mov $157 and mov $22; where prctl is imported
+//!                                 mov $22,%edi and mov $2,%esi
+//!   set the segment gs            mov $158 and mov $0x1001; where arch_prctl is imported
+//!   (arch_prctl(2))               mov $0x1001,%edi; wrgsbase
+//! ```
 //!
-//! Of 1537 programs and libraries of Debian 12, four may restrict their system calls by that (libseccomp,
-//! libsystemd, strace, tmux), and one may set the segment (strace). The C library and the dynamic linker
-//! have such instructions for those who call them, and are passed over. What is compiled when the program
-//! runs, or computes the numbers, is not seen.
+//! Instructions of a line are near each other.
+//!
+//! Of 1537 programs and libraries of Debian 12, four may restrict their system calls by that
+//! (libseccomp, libsystemd, strace, tmux), and one may set the segment (strace). The C library and
+//! the dynamic linker have such instructions for those who call them, and are passed over. What is
+//! compiled when the program runs, or computes the numbers, is not seen.
 
 use std::io;
 
@@ -17,15 +22,14 @@ use rustc_hash::FxHashMap;
 use super::{FileIdentity, LoadedImage};
 use crate::sampler::targets::mapped::Mapped;
 
-/// How much is read at once, and how much of that again, so that nothing is cut.
+// How much is read at once, and how much of that again, so that nothing is cut.
 const PIECE: usize = 1 << 16;
 const OVERLAP: usize = 3 * NEAR;
-/// How far apart instructions are that belong together.
+// How far apart instructions are that belong together.
 const NEAR: usize = 48;
-/// How much of what is mapped before and behind the code is looked through for names.
+// How much of what is mapped before and behind the code is looked through for names.
 const NAMES: u64 = 16 << 20;
 
-/// System calls, and their arguments.
 const SECCOMP: u32 = 317;
 const SECCOMP_SET_MODE_FILTER: u32 = 1;
 const PRCTL: u32 = 157;
@@ -33,36 +37,30 @@ const PR_SET_SECCOMP: u32 = 22;
 const SECCOMP_MODE_FILTER: u32 = 2;
 const ARCH_PRCTL: u32 = 158;
 const ARCH_SET_GS: u32 = 0x1001;
-/// The numbers of registers in instructions.
 const RAX: u8 = 0;
 const RSI: u8 = 6;
 const RDI: u8 = 7;
 
-/// What a program may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Omens {
-    /// It may forbid itself system calls.
     pub(super) filters: bool,
-    /// It may set the segment `gs`.
     pub(super) sets_segment: bool,
 }
 
-/// What instructions of an image do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Found {
     filters: bool,
-    /// The same if `prctl` is imported.
+    /// Whether it forbids itself system calls if `prctl` is imported.
     filters_by_prctl: bool,
     sets_segment: bool,
-    /// The same if `arch_prctl` is imported.
+    /// Whether it sets the segment if `arch_prctl` is imported.
     sets_by_arch_prctl: bool,
 }
 
-/// Reads memory.
 pub(super) type Read<'a> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + 'a;
 
-/// What files show that were looked through, each with the size of what is mapped of it. A compiler is
-/// started for each source of a build, and has 30 MB of code.
+// What files show that were looked through, each with the size of what is mapped of it. A compiler
+// is started for each source of a build, and has 30 MB of code.
 pub(super) type Known = FxHashMap<(FileIdentity, u64), Omens>;
 
 impl Omens {
@@ -104,7 +102,7 @@ impl Omens {
     }
 }
 
-/// Whether it makes such system calls for others.
+// Whether it makes such system calls for others.
 fn is_of_system(image: &LoadedImage) -> bool {
     let name = image.path.file_name().and_then(|name| name.to_str());
     image.is_loader || name.is_some_and(|name| name.starts_with("libc.so"))
@@ -189,12 +187,12 @@ impl Found {
     }
 }
 
-/// Whether this is the byte before the number of `mov $…,register`; its last three bits are the register.
+// Whether this is the byte before the number of `mov $…,register`; its last three bits are the
+// register.
 fn is_move(opcode: u8) -> bool {
     matches!(opcode & 0xf8, 0xb8 | 0xc0)
 }
 
-/// Whether instructions load a number into one of these registers.
 fn moves(bytes: &[u8], number: u32, registers: &[u8]) -> bool {
     bytes.windows(5).any(|window| {
         window.split_first().is_some_and(|(&opcode, value)| {
@@ -203,7 +201,6 @@ fn moves(bytes: &[u8], number: u32, registers: &[u8]) -> bool {
     })
 }
 
-/// Whether a system call is made soon.
 fn has_call(bytes: &[u8]) -> bool {
     let soon = bytes.get(..NEAR).unwrap_or(bytes);
     soon.windows(2).any(|window| window == [0x0f, 0x05])

@@ -10,8 +10,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The first bytes of a file from `from` to `to` that were written, and where they end; `None` if there are
-/// none. What is around them is zero.
+/// The first bytes of a file from `from` to `to` that were written, and where they end; `None` if
+/// there are none. What is around them is zero.
 pub(super) fn written(file: &File, from: u64, to: u64) -> io::Result<Option<(u64, u64)>> {
     let seek = |at: u64, whence| {
         let at = i64::try_from(at).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -28,10 +28,8 @@ pub(super) fn written(file: &File, from: u64, to: u64) -> io::Result<Option<(u64
     Ok(Some((start, end.min(to))))
 }
 
-/// The bytes of a page.
 pub(super) const SIZE: usize = 4096;
 
-/// A page, mapped while the value lives.
 #[derive(Debug)]
 pub(super) struct Page(NonNull<u8>);
 
@@ -64,22 +62,19 @@ impl Page {
         Ok(Page(page))
     }
 
-    /// The word of four bytes at a multiple of four.
     pub(super) fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at < SIZE && at.is_multiple_of(4));
-        // SAFETY: the offset is inside the page and a multiple of four, the page is mapped as long as
-        // `self` lives, and is only touched by atomic operations.
+        // SAFETY: the offset is inside the page and a multiple of four, the page is mapped as long
+        // as `self` lives, and is only touched by atomic operations.
         unsafe { AtomicU32::from_ptr(self.0.as_ptr().add(at).cast()) }
     }
 
-    /// The word of eight bytes at a multiple of eight.
     pub(super) fn long_word(&self, at: usize) -> &AtomicU64 {
         assert!(at < SIZE && at.is_multiple_of(8));
         // SAFETY: as above, with a multiple of eight.
         unsafe { AtomicU64::from_ptr(self.0.as_ptr().add(at).cast()) }
     }
 
-    /// Wakes all that wait for a word to change.
     pub(super) fn wake(&self, at: usize) {
         let word = self.word(at).as_ptr();
         // SAFETY: the word is mapped, and the kernel reads nothing else.

@@ -23,14 +23,13 @@ use super::loaded::{Auxiliary, Memory};
 use super::threads::living;
 use crate::sampler::targets::descendants;
 
-/// How long the threads of a process may take to stop: the program waits meanwhile.
+// How long the threads of a process may take to stop: the program waits meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long apart processes are tried again, and how often each is tried.
+// How long apart processes are tried again, and how often each is tried.
 const APART: Duration = Duration::from_millis(100);
 const TRIES: u32 = 5;
 
 impl Counting {
-    /// Gives up counting calls that take too much time, if there is a limit.
     pub(super) fn keep_limit(&mut self, planner: &mut dyn CallPlanner) {
         let (Some(limit), shared) = (&mut self.limit, &self.shared) else {
             return;
@@ -55,7 +54,6 @@ impl Counting {
         self.lead_past_stubs(planner);
     }
 
-    /// Takes note of the processes that have these sites.
     fn note_given_up(&mut self, sites: &[SiteOfFile]) {
         let Some(first) = self.given_up.first else {
             return;
@@ -77,7 +75,6 @@ impl Counting {
         }
     }
 
-    /// Makes the calls of sites that were given up as they were.
     fn lead_past_stubs(&mut self, planner: &mut dyn CallPlanner) {
         let waits = |tried: Instant| tried.elapsed() < APART;
         if self.given_up.processes.is_empty() || self.given_up.tried.is_some_and(waits) {
@@ -93,7 +90,7 @@ impl Counting {
         self.given_up.tried = Some(Instant::now());
     }
 
-    /// The same in a process. `None` if it did not stop.
+    /// Makes the calls of one process as they were. `None` if it did not stop.
     fn lead_past(&mut self, process: &Process, planner: &mut dyn CallPlanner) -> Option<()> {
         let Process { pid, sites, .. } = process;
         // The first thread may have ended, and shows nothing then.

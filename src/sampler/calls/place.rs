@@ -9,15 +9,13 @@ use super::loaded::Memory;
 use super::{Change, shared_memory};
 use crate::sampler::error::Error;
 
-/// How many places are tried for the stubs of one file.
+// How many places are tried for the stubs of one file.
 const TRIES: usize = 64;
 
-/// A process that is changed.
 pub(super) struct Place<'a> {
     pub(super) stopped: &'a mut Stopped,
     pub(super) memory: &'a mut Memory,
     pub(super) shared: &'a File,
-    /// The number of the shared memory's descriptor in the process.
     pub(super) descriptor: u64,
 }
 
@@ -65,8 +63,9 @@ impl Place<'_> {
         Ok(true)
     }
 
-    /// Checks that the shared memory is mapped at these addresses, each with its offset. Another process may
-    /// share the descriptors of this one, and may have put another file under the number.
+    // Checks that the shared memory is mapped at these addresses, each with its offset. Another
+    // process may share the descriptors of this one, and may have put another file under the
+    // number.
     pub(super) fn check(&self, places: &[(u64, u64)]) -> io::Result<()> {
         let identity = shared_memory::identity(self.shared)?;
         let mapped = self.stopped.loaded()?.shared;
@@ -81,8 +80,8 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Checks that none of these calls leads to the stub of another recorder. Its memory stays mapped when it
-    /// has put them back.
+    // Checks that none of these calls leads to the stub of another recorder. Its memory stays
+    // mapped when it has put them back.
     pub(super) fn check_uncounted(&self, changes: &[Change]) -> io::Result<()> {
         let identity = shared_memory::identity(self.shared)?;
         let mapped = self.memory.shared.iter();

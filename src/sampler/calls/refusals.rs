@@ -34,7 +34,6 @@ pub(super) fn refuse_changing(pid: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// With which rights a process runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Credentials {
     users: String,
@@ -54,8 +53,8 @@ impl Credentials {
         }
     }
 
-    /// Why a process must not be changed that has these rights now, if so: whoever had the former ones can
-    /// write the memory of the stubs.
+    /// Why a process must not be changed that has these rights now, if so: whoever had the former
+    /// ones can write the memory of the stubs.
     pub(super) fn refuse_more(&self, now: &Credentials) -> Result<(), String> {
         let has_more = now.capabilities & !self.capabilities != 0;
         if has_more || (&now.users, &now.groups) != (&self.users, &self.groups) {
@@ -65,8 +64,8 @@ impl Credentials {
     }
 }
 
-/// Whether a thread has restricted its system calls more than this process has, from which it may have
-/// inherited that.
+/// Whether a thread has restricted its system calls more than this process has, from which it may
+/// have inherited that.
 pub(super) fn is_restricted(thread: i32) -> bool {
     // The mode, and the number of filters (from Linux 5.9 on).
     let restrictions = |thread: &str| -> Option<[u64; 2]> {
@@ -80,7 +79,7 @@ pub(super) fn is_restricted(thread: i32) -> bool {
         .is_some_and(|(other, own)| other.iter().zip(own).any(|(other, own)| *other > own))
 }
 
-/// Under a tracer without privileges, a program does not gain any by being run.
+// Under a tracer without privileges, a program does not gain any by being run.
 pub(super) fn refuse_privileges(command: &Command) -> Result<(), Error> {
     let program = Path::new(std::ffi::OsStr::from_bytes(command.program.as_bytes()));
     refuse_gains(program).map_err(|reason| Error::Counting {
@@ -109,7 +108,7 @@ pub(super) fn refuse_gains(program: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The user of this process. What root traces gains privileges as ever.
+// The user of this process. What root traces gains privileges as ever.
 pub(super) fn own_user() -> u32 {
     fs::metadata("/proc/self").map_or(0, |own| own.uid())
 }

@@ -13,8 +13,8 @@
 //! process's own, with no other rights than it has. What is mapped by such a number is checked
 //! before any code leads there ([`Place::check`](super::place::Place::check)).
 //!
-//! The size is fixed (`F_ADD_SEALS` in fcntl(2)): to touch a mapped page behind the end of a file is
-//! SIGBUS, which would end the recorder.
+//! The size is fixed (`F_ADD_SEALS` in fcntl(2)): to touch a mapped page behind the end of a file
+//! is SIGBUS, which would end the recorder.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -29,12 +29,12 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Resource};
 use super::FileIdentity;
 use super::install::Stopped;
 
-/// The name of the memory, by which readers of recordings know stubs.
+// The name of the memory, by which readers of recordings know stubs.
 pub(super) const NAME: &CStr = c"proftool-calls";
-/// Its size. Only pages that are written take memory.
+// Its size. Only pages that are written take memory.
 const SIZE: u64 = 1 << 36;
 const PAGE: u64 = 4096;
-/// `PIDFD_THREAD` (Linux 6.9): of a thread, whose descriptors may be others than those of the first.
+// `PIDFD_THREAD` (Linux 6.9): of a thread, whose descriptors may be others than those of the first.
 const OF_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
 
 /// Makes the memory. Its descriptor stays open in what this process starts.
@@ -44,8 +44,8 @@ pub(super) fn make() -> io::Result<File> {
     Ok(memory.into())
 }
 
-/// Makes memory that is shared with a process, which is stopped. Returns the number of its descriptor
-/// there, too.
+/// Makes memory that is shared with a process, which is stopped. Returns the number of its
+/// descriptor there, too.
 pub(super) fn share_with(stopped: &mut Stopped) -> io::Result<(File, u64)> {
     let own = make()?;
     if let Ok(descriptor) = open_in(&own, stopped) {
@@ -82,14 +82,13 @@ pub(super) fn open_in(memory: &File, stopped: &mut Stopped) -> io::Result<u64> {
     }
 }
 
-/// Closes a descriptor in a process.
 pub(super) fn close(stopped: &mut Stopped, descriptor: u64) -> io::Result<()> {
     let closed = stopped.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]);
     closed.map(drop)
 }
 
-/// Takes the memory that a process was made to make, by the number of its descriptor. The thread that
-/// has made it is stopped.
+/// Takes the memory that a process was made to make, by the number of its descriptor. The thread
+/// that has made it is stopped.
 fn take(pid: i32, thread: i32, descriptor: u64) -> io::Result<File> {
     let taken = descriptor_of(pid, thread, descriptor)?;
     let like = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC)?;
@@ -104,7 +103,6 @@ fn take(pid: i32, thread: i32, descriptor: u64) -> io::Result<File> {
     Ok(taken.into())
 }
 
-/// The file, as mappings name it.
 pub(super) fn identity(memory: &File) -> io::Result<FileIdentity> {
     let found = rustix::fs::fstat(memory)?;
     Ok(identity_of(found.st_dev, found.st_ino))
@@ -117,7 +115,6 @@ fn identity_of(device: u64, inode: u64) -> FileIdentity {
     }
 }
 
-/// Its size.
 pub(super) fn size(memory: &File) -> io::Result<u64> {
     Ok(memory.metadata()?.len())
 }
@@ -128,7 +125,6 @@ fn is_empty_like(found: &Stat, like: &Stat) -> bool {
         && (found.st_nlink, found.st_size, found.st_blocks) == (0, 0, 0)
 }
 
-/// Sets the size, for good.
 fn fix_size(memory: &OwnedFd) -> io::Result<()> {
     // A limit on the size of files holds for this one, too.
     let limit = rustix::process::getrlimit(Resource::Fsize).current;

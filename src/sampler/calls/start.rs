@@ -11,8 +11,8 @@
 //!   probe:  kill(getpid(), SIGURG); ret, or jmp entry        in unused bytes behind the vdso
 //! ```
 //!
-//! A breakpoint would end a program whose tracer is killed. A traced program stops for each signal; one
-//! that is not ignores this one, and goes on: it may be let go at any moment.
+//! A breakpoint would end a program whose tracer is killed. A traced program stops for each signal;
+//! one that is not ignores this one, and goes on: it may be let go at any moment.
 
 use std::fs::File;
 use std::io;
@@ -24,8 +24,8 @@ use super::detour::Detour;
 use super::loaded::{Auxiliary, Memory};
 use crate::sampler::targets::tracee::{Registers, Stop, Tracee};
 
-/// The instructions of a probe: `getpid`, `mov %eax,%edi`, and `kill` with a signal, whose number is at
-/// `SIGNAL`.
+// The instructions of a probe: `getpid`, `mov %eax,%edi`, and `kill` with a signal, whose number is
+// at `SIGNAL`.
 #[rustfmt::skip]
 const PROBE: [u8; 21] = [
     0xb8, 39, 0, 0, 0, 0x0f, 0x05,
@@ -34,37 +34,33 @@ const PROBE: [u8; 21] = [
     0xb8, 62, 0, 0, 0, 0x0f, 0x05,
 ];
 const SIGNAL: usize = 10;
-/// `jmp`, past the other instructions of a probe.
+// `jmp`, past the other instructions of a probe.
 const PASS: [u8; 2] = [0xeb, PROBE.len() as u8 - 2];
-/// Signals that do nothing unless a program says otherwise, which one that has just begun does not.
+// Signals that do nothing unless a program says otherwise, which one that has just begun does not.
 const IGNORED: [i32; 3] = [libc::SIGURG, libc::SIGWINCH, libc::SIGCHLD];
-/// `jmp`, with a distance of four bytes.
 const JUMP: usize = 5;
-/// `endbr64`
+// `endbr64`
 const LANDING_PAD: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const AT_ENTRY: u64 = 9;
-/// The most words that are looked through for what the kernel has noted: arguments and environment.
+// The most words that are looked through for what the kernel has noted: arguments and environment.
 const WORDS: u64 = 1 << 20;
-/// How long a program may take that somebody else waits for.
+// How long a program may take that somebody else waits for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
-/// How often a program is looked at without a pause, and how long the pauses are.
+// How often a program is looked at without a pause, and how long the pauses are.
 const LOOKS: u32 = 100;
 const APART: Duration = Duration::from_micros(50);
 
 /// Where the dynamic linker stops, by its path and where it is loaded: address, and how often.
 pub(super) type LoaderStops<'a> = dyn FnMut(PathBuf, u64) -> Option<(u64, u32)> + 'a;
 
-/// Where a program came to.
 pub(super) enum Reached {
     At(Box<Registers>, Auxiliary),
-    /// It ended before, with this status of `waitpid`.
     Ended(i32),
 }
 
 /// Instructions at which a traced program stops, and what leads there.
 struct Probe {
     at: u64,
-    /// What is behind the system calls.
     end: Vec<u8>,
     /// Where something leads there, what it is, and what was there.
     from: u64,
@@ -76,11 +72,11 @@ struct Probe {
     passes: u32,
 }
 
-/// The bytes of a probe before the entry point; the other one is behind it.
+// The bytes of a probe before the entry point; the other one is behind it.
 const BEFORE_ENTRY: u64 = 40;
 
-/// Lets a program run that has just been made by `exec`. What is not there in time is an error, if there is
-/// a time.
+/// Lets a program run that has just been made by `exec`. What is not there in time is an error, if
+/// there is a time.
 pub(super) fn run_to_start(
     tracee: &Tracee,
     memory: &File,
@@ -124,7 +120,8 @@ pub(super) fn run_to_start(
         return Ok(Reached::Ended(status));
     }
     if let Ok(Ok(registers)) = &arrived {
-        // Where it goes on may lead to the probe still if this process is killed before that is lifted.
+        // Where it goes on may lead to the probe still if this process is killed before that is
+        // lifted.
         tracee.set_registers(registers)?;
     }
     for probe in &probes {
@@ -191,7 +188,7 @@ impl Probe {
     }
 }
 
-/// Whether these are instructions that do nothing, or bytes that are never executed.
+// Whether these are instructions that do nothing, or bytes that are never executed.
 fn is_padding(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     loop {
@@ -201,8 +198,8 @@ fn is_padding(bytes: &[u8]) -> bool {
             [0x66 | 0x2e, after @ ..] => after,
             [0x90 | 0xcc | 0, after @ ..] => after,
             [0x0f, 0x1f, form, after @ ..] => {
-                // The register or address: none, one byte, or four bytes, with a byte more if it has
-                // an index.
+                // The register or address: none, one byte, or four bytes, with a byte more if it
+                // has an index.
                 let index = usize::from(form & 7 == 4);
                 let length = index
                     + match form >> 6 {
@@ -242,8 +239,8 @@ fn entry_note(memory: &File, at_exec: &Registers, entry: u64) -> Option<u64> {
     }
 }
 
-/// Lets it run until a probe was passed as often as it is to be. Returns the registers with which it goes
-/// on, or its status if it has ended.
+/// Lets it run until a probe was passed as often as it is to be. Returns the registers with which
+/// it goes on, or its status if it has ended.
 fn run(
     tracee: &Tracee,
     probes: &mut [Probe],

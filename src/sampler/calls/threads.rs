@@ -5,9 +5,10 @@
 //! may be forgotten: a thread that does not stop in time, or was killed while it was stopped, is
 //! [`Left`] for later.
 //!
-//! A thread that waits in the kernel and cannot be interrupted, as in `vfork` until its child executes
-//! a program, stops as soon as it comes back, before it executes another instruction. So nobody waits for
-//! it. The child of a `vfork` runs in the same memory until then, and is stopped like a thread.
+//! A thread that waits in the kernel and cannot be interrupted, as in `vfork` until its child
+//! executes a program, stops as soon as it comes back, before it executes another instruction. So
+//! nobody waits for it. The child of a `vfork` runs in the same memory until then, and is stopped
+//! like a thread.
 
 use std::fs;
 use std::io;
@@ -17,19 +18,17 @@ use crate::sampler::status::field;
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::tracee::{self, Stop, Tracee};
 
-/// How long threads may take to stop.
+// How long threads may take to stop.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
-/// How long they may take until it is checked whether they wait in the kernel.
+// How long they may take until it is checked whether they wait in the kernel.
 pub(super) const SOON: Duration = Duration::from_millis(2);
-/// How long apart they are looked at.
+// How long apart they are looked at.
 pub(super) const APART: Duration = Duration::from_micros(200);
 
-/// Threads of a process that stand still.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     /// Each with a signal that it is about to get, or 0.
     standing: Vec<(Tracee, i32)>,
-    /// They were asked to stop, and have not yet.
     asked: Vec<Tracee>,
     /// They were asked, and wait in the kernel: they stop when they come back.
     waiting: Vec<Tracee>,
@@ -84,7 +83,6 @@ impl Threads {
         Ok(has_new)
     }
 
-    /// Asks a thread to stop, unless it was asked before. Returns whether it was not.
     fn ask_one(&mut self, pid: i32, tid: i32, left: &mut Left) -> io::Result<bool> {
         let standing = self.standing.iter().map(|(thread, _)| thread);
         let mut known = standing.chain(&self.asked).chain(&self.waiting);
@@ -108,8 +106,8 @@ impl Threads {
         }
     }
 
-    /// Does not wait for threads that wait in the kernel. Returns whether there are others to ask: the
-    /// processes that they have made in the same memory.
+    /// Does not wait for threads that wait in the kernel. Returns whether there are others to ask:
+    /// the processes that they have made in the same memory.
     fn pass_over_waiting(&mut self, left: &mut Left) -> io::Result<bool> {
         let mut has_new = false;
         for thread in std::mem::take(&mut self.asked) {
@@ -129,7 +127,6 @@ impl Threads {
         Ok(has_new)
     }
 
-    /// Takes note of those that have stopped or ended.
     fn look(&mut self, pid: i32, left: &mut Left) -> io::Result<()> {
         // Somebody may have killed the process.
         for (thread, signal) in std::mem::take(&mut self.standing) {
@@ -156,9 +153,9 @@ impl Threads {
         Ok(())
     }
 
-    /// Takes one of them out to be waited for alone. It is one that is not about to get a signal, if
-    /// there is one, and not the first: if the process is killed, the end of the first thread is reported
-    /// only when all others were waited for.
+    // Takes one of them out to be waited for alone. It is one that is not about to get a signal, if
+    // there is one, and not the first: if the process is killed, the end of the first thread is
+    // reported only when all others were waited for.
     pub(super) fn take(&mut self, pid: i32) -> Option<(Tracee, i32)> {
         let threads = tasks(pid).unwrap_or_default();
         let is_of_it = |&place: &usize| {
@@ -177,7 +174,6 @@ impl Threads {
         self.standing.is_empty() && self.asked.is_empty() && self.waiting.is_empty()
     }
 
-    /// Lets them run.
     pub(super) fn release(self, left: &mut Left) {
         for (thread, signal) in self.standing {
             left.release(thread, signal);
@@ -188,7 +184,6 @@ impl Threads {
     }
 }
 
-/// What is left of processes whose threads were stopped.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     /// They are to be let go when they stop, or to be waited for when they end.
@@ -199,7 +194,6 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// Lets a thread run that stands still, with a signal if that is not 0.
     pub(super) fn release(&mut self, thread: Tracee, signal: i32) {
         if signal == 0 {
             // If that fails, so does what comes now.
@@ -218,13 +212,12 @@ impl Left {
         self.look();
     }
 
-    /// A thread has ended, with this status of `waitpid`.
     pub(super) fn has_ended(&mut self, tid: i32, status: i32) {
         self.ended.push((tid, status));
     }
 
-    /// Looks after threads that had not stopped in time. If the command has ended, it takes note of its
-    /// status.
+    /// Looks after threads that had not stopped in time. If the command has ended, it takes note of
+    /// its status.
     pub(super) fn settle(&mut self, child: Option<&mut Child>, traced: &[i32]) {
         self.look();
         self.adopt(traced);
@@ -236,8 +229,8 @@ impl Left {
         }
     }
 
-    /// Takes in tracees that nobody knows: the kernel traces what a traced thread makes also if that
-    /// thread is killed before it is known what it has made.
+    // Takes in tracees that nobody knows: the kernel traces what a traced thread makes also if that
+    // thread is killed before it is known what it has made.
     fn adopt(&mut self, traced: &[i32]) {
         while let Some(tid) = tracee::waiting() {
             let is_known = traced.contains(&tid) || self.threads.iter().any(|it| it.pid() == tid);
@@ -266,7 +259,8 @@ impl Left {
 /// Whether a thread has stopped or ended since it was looked at last.
 pub(super) fn stopped(thread: &Tracee) -> io::Result<Option<Stop>> {
     match thread.has_stopped() {
-        // It has become the first thread by executing a program, or somebody else has waited for it.
+        // It has become the first thread by executing a program, or somebody else has waited for
+        // it.
         Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
             Ok(Some(Stop::Ended(tracee::GONE)))
         }
@@ -274,7 +268,6 @@ pub(super) fn stopped(thread: &Tracee) -> io::Result<Option<Stop>> {
     }
 }
 
-/// The signal that a stopped thread is about to get, or 0.
 pub(super) fn signal(stop: Stop) -> i32 {
     match stop {
         Stop::Signal(signal) => signal,
@@ -291,14 +284,13 @@ pub(super) fn is_pending(tid: i32, signal: i32) -> bool {
     waiting.is_some_and(|set| set >> (signal - 1) & 1 == 1)
 }
 
-/// A thread of a process that has not ended, whose `/proc` shows what all of them have: if the first
-/// thread has ended before the others, its own shows nothing.
+// A thread of a process that has not ended, whose `/proc` shows what all of them have: if the first
+// thread has ended before the others, its own shows nothing.
 pub(super) fn living(pid: i32) -> i32 {
     let mut tasks = tasks(pid).unwrap_or_default().into_iter();
     tasks.find(|&tid| !has_ended(pid, tid)).unwrap_or(pid)
 }
 
-/// The threads of a process, the first of which has its number.
 fn tasks(pid: i32) -> io::Result<Vec<i32>> {
     let mut tasks = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -308,19 +300,17 @@ fn tasks(pid: i32) -> io::Result<Vec<i32>> {
     Ok(tasks)
 }
 
-/// Whether a process has a thread with this number.
 pub(super) fn is_thread(pid: i32, tid: i32) -> bool {
     fs::metadata(format!("/proc/{pid}/task/{tid}")).is_ok()
 }
 
-/// Whether a thread waits in the kernel for something that signals do not interrupt. If it was asked to
-/// stop, it does so before it executes another instruction.
+/// Whether a thread waits in the kernel for something that signals do not interrupt. If it was
+/// asked to stop, it does so before it executes another instruction.
 pub(super) fn waits_in_kernel(tid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{tid}/stat"));
     stat.is_ok_and(|stat| state(&stat) == Some('D'))
 }
 
-/// The processes that a thread has made (`CONFIG_PROC_CHILDREN`).
 fn made_by(tid: i32) -> Vec<i32> {
     let list = fs::read_to_string(format!("/proc/{tid}/task/{tid}/children"));
     let list = list.unwrap_or_default();
@@ -328,14 +318,13 @@ fn made_by(tid: i32) -> Vec<i32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Whether a thread has ended and is only still listed.
 pub(super) fn has_ended(pid: i32, tid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
     let state = stat.map(|stat| state(&stat));
     matches!(state, Err(_) | Ok(Some('Z' | 'X')))
 }
 
-/// The state in a line of `/proc/PID/stat`, which follows a name that may have parentheses itself.
+// The state in a line of `/proc/PID/stat`, which follows a name that may have parentheses itself.
 fn state(stat: &str) -> Option<char> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.trim_start().chars().next()

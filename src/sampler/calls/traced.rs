@@ -10,43 +10,36 @@ use crate::sampler::kernel;
 use crate::sampler::output::tally::Began;
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
-/// The threads of a program that is traced.
 #[derive(Debug)]
 pub(super) struct Traced {
     pub(super) pid: i32,
     pub(super) threads: Vec<Thread>,
     /// How far counters are that no thread uses, from those that the stubs state.
     pub(super) free: Vec<u64>,
-    /// How many threads were made.
     pub(super) made: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) tracee: Tracee,
-    /// How far its counters are from those that the stubs state.
     pub(super) distance: u64,
 }
 
-/// The most threads and processes of which note is taken. Before, so many are traced no more.
+// The most threads and processes of which note is taken. Before, so many are traced no more.
 const NOTED: usize = 1 << 16;
 
-/// A program that counts without locks, or has done so at its beginning: all threads and processes that it
-/// made then are to be traced. The kernel reports those to its tracer that may be traced, and all to who
-/// samples it.
+// A program that counts without locks, or has done so at its beginning: all threads and processes
+// that it made then are to be traced. The kernel reports those to its tracer that may be traced,
+// and all to who samples it.
 #[derive(Debug)]
 pub(super) struct Unlocked {
     pub(super) pid: i32,
-    /// Those of which the tracer was told.
     pub(super) told: FxHashSet<i32>,
-    /// Those that began.
     began: Vec<i32>,
-    /// When it began to use locks, in nanoseconds.
     until: Option<u64>,
 }
 
 impl Unlocked {
-    /// From now on.
     pub(super) fn begin(pid: i32) -> Unlocked {
         Unlocked {
             pid,
@@ -56,7 +49,6 @@ impl Unlocked {
         }
     }
 
-    /// Until now. All traced threads stand still.
     pub(super) fn end(&mut self) {
         self.until.get_or_insert_with(kernel::now);
     }
@@ -70,24 +62,21 @@ impl Unlocked {
         self.began.extend(meant.take(room));
     }
 
-    /// Whether there were some of which the tracer was not told.
     pub(super) fn has_untraced(&self) -> bool {
         self.began.iter().any(|tid| !self.told.contains(tid))
     }
 }
 
-/// Threads that were stopped; those without a stop wait in the kernel, and stop before they execute another
-/// instruction.
+/// Threads that were stopped; those without a stop wait in the kernel, and stop before they execute
+/// another instruction.
 pub(super) type Standing = Vec<(Thread, Option<Stop>)>;
 
 impl Traced {
-    /// Its threads, by number.
     pub(super) fn numbers(&self) -> Vec<i32> {
         let threads = self.threads.iter();
         threads.map(|thread| thread.tracee.pid()).collect()
     }
 
-    /// Stops all threads. Some may not have stopped in time.
     pub(super) fn halt(&mut self, patience: Duration) -> Standing {
         let mut standing = Standing::new();
         let mut running = std::mem::take(&mut self.threads);

@@ -4,18 +4,19 @@
 //!   one thread        incq counter           nobody else adds to it
 //!        │ clone: both threads stand still
 //!        ▼
-//!   several threads   incq %gs:counter       each thread has counters of its own: gs is how far they are
+//!   several threads   incq %gs:counter       each thread has counters of its own, gs away
 //!        │ a signal, a process, a library, a program to be executed, too many threads
 //!        ▼
 //!   traced no more    lock incq counter      all threads stand still while that is changed
 //! ```
 //!
-//! One instruction is never interrupted in the middle, so a thread that has a counter for itself needs no
-//! lock. While the program is traced, the kernel stops it before another thread runs: it tells the
-//! tracer of `clone`, `fork` and `vfork`, whoever makes the system call, and the new thread stands still
-//! as well. It does not with `CLONE_UNTRACED`, which is for the kernel's own threads; the records of the
-//! sampled process show such threads at the end, and what was counted is then a lower bound. Programs for Linux
-//! have no use for the segment `gs` themselves, except for emulators; where it has one, stubs lock.
+//! One instruction is never interrupted in the middle, so a thread that has a counter for itself
+//! needs no lock. While the program is traced, the kernel stops it before another thread runs: it
+//! tells the tracer of `clone`, `fork` and `vfork`, whoever makes the system call, and the new
+//! thread stands still as well. It does not with `CLONE_UNTRACED`, which is for the kernel's own
+//! threads; the records of the sampled process show such threads at the end, and what was counted
+//! is then a lower bound. Programs for Linux have no use for the segment `gs` themselves, except
+//! for emulators; where it has one, stubs lock.
 //!
 //! Each signal would stop a traced program, so the first one ends the tracing. A program that is
 //! executed under a tracer without privileges gains none, so tracing ends before an `execve`, and
@@ -35,16 +36,17 @@ use super::traced::{Standing, Thread, Traced, Unlocked, first_stop, set_segment}
 use super::{Adding, CallPlanner, Change};
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
-/// The most threads that are traced, those included that have ended: each takes some tenths of a
-/// millisecond to begin.
+// The most threads that are traced, those included that have ended: each takes some tenths of a
+// millisecond to begin.
 const MOST: usize = 1000;
-/// How long threads may take to stop for a change that need not be made: the others wait meanwhile.
+// How long threads may take to stop for a change that need not be made: the others wait meanwhile.
 const SHORT: Duration = Duration::from_millis(100);
-/// Counters are made for so many threads at once.
+// Counters are made for so many threads at once.
 const AT_ONCE: usize = 4;
 
 impl Counting {
-    /// Lets a program run that has just been started. If it can be traced on, it counts without locks.
+    /// Lets a program run that has just been started. If it can be traced on, it counts without
+    /// locks.
     pub(super) fn go_on(&mut self, stopped: Box<Stopped>, planner: &mut dyn CallPlanner) {
         let reports_execs = self.agents.iter().any(|agent| agent.on_execs != 0);
         let stayed = if reports_execs || own_user() == 0 {
@@ -73,7 +75,6 @@ impl Counting {
         }
     }
 
-    /// Takes note of what the threads of a traced program have come to, if they have stopped.
     pub(super) fn look_at_traced(&mut self, planner: &mut dyn CallPlanner) {
         while let Some(mut traced) = self.traced.take() {
             let mut threads = traced.threads.iter().enumerate();
@@ -111,8 +112,8 @@ impl Counting {
         }
     }
 
-    /// Gives a thread that was just made counters of its own, and lets both run. If that is not possible,
-    /// returns those that stand still.
+    /// Gives a thread that was just made counters of its own, and lets both run. If that is not
+    /// possible, returns those that stand still.
     fn take_in(
         &mut self,
         traced: &mut Traced,
@@ -132,8 +133,8 @@ impl Counting {
         };
         let distance = maker.distance;
         let has_own = !segment.is_ok_and(|segment| segment == distance);
-        // Stubs of several threads would count at a segment that the program has. One that may restrict its
-        // system calls does not report what it loads, which may set it.
+        // Stubs of several threads would count at a segment that the program has. One that may
+        // restrict its system calls does not report what it loads, which may set it.
         let has_own = has_own || self.omens.sets_segment || self.omens.filters;
         let stop = { traced.made <= MOST && is_thread(traced.pid, made.pid()) && !has_own }
             .then(|| first_stop(&made))
@@ -185,7 +186,6 @@ impl Counting {
         Ok(())
     }
 
-    /// Maps counters for further threads.
     fn own_counters(&mut self, stopped: &mut Stopped) -> io::Result<Vec<u64>> {
         let descriptor = self.open_in(stopped).map_err(io::Error::other)?;
         let mut memory = stopped.loaded()?;
@@ -200,14 +200,12 @@ impl Counting {
         added
     }
 
-    /// The stubs count with locks from now on, and the program is traced no more.
     pub(super) fn end_traced(&mut self, planner: &mut dyn CallPlanner) {
         if let Some(traced) = self.traced.take() {
             self.share(traced, Vec::new(), planner);
         }
     }
 
-    /// Nothing more is recorded: the program is traced no more.
     pub(super) fn leave_traced(&mut self) {
         if let Some(mut traced) = self.traced.take() {
             let standing = traced.halt(PATIENCE);
@@ -216,14 +214,13 @@ impl Counting {
         }
     }
 
-    /// Whether a process is the one that is traced.
     pub(super) fn is_traced(&self, pid: i32) -> bool {
         let traced = self.traced.as_ref();
         traced.is_some_and(|traced| traced.pid == pid)
     }
 
-    /// Makes changes in the code of the program that is traced. All threads stop for that. `None` if one did
-    /// not.
+    /// Makes changes in the code of the program that is traced. All threads stop for that. `None`
+    /// if one did not.
     pub(super) fn change_traced(
         &mut self,
         changes: &[Vec<Change>],
@@ -275,7 +272,6 @@ impl Counting {
         self.let_go(standing);
     }
 
-    /// Takes note of the thread or process that a thread has just made.
     fn note_made(&mut self, maker: &Tracee) {
         if let (Some(unlocked), Ok(made)) = (&mut self.unlocked, maker.made()) {
             unlocked.told.insert(made.pid());

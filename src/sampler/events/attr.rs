@@ -7,9 +7,9 @@ use super::rate::Rate;
 use super::stacks::{KEPT_REGISTERS, Stacks, USER_REGISTERS};
 use crate::perfdata::writer::ATTR_SIZE;
 
-/// What every sample holds. The identifier comes first, so that any reader knows the event before
-/// it takes a record apart: only samples of tracepoints have their fields behind all this, and
-/// only those for a group the readings.
+// What every sample holds. The identifier comes first, so that any reader knows the event before it
+// takes a record apart: only samples of tracepoints have their fields behind all this, and only
+// those for a group the readings.
 const SAMPLE_TYPE: u32 = sys::PERF_SAMPLE_IDENTIFIER
     | sys::PERF_SAMPLE_IP
     | sys::PERF_SAMPLE_TID
@@ -20,7 +20,6 @@ const SAMPLE_TYPE: u32 = sys::PERF_SAMPLE_IDENTIFIER
 /// What the kernel lets us have. Starts with everything; each refusal takes one thing away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sampler) struct Allowed {
-    /// Samples in the kernel.
     pub(in crate::sampler) kernel: bool,
     /// Counts of a group in samples of threads that inherit it (Linux 6.12).
     pub(in crate::sampler) inherited_reads: bool,
@@ -64,7 +63,6 @@ impl Allowed {
     }
 }
 
-/// What goes into every attr of a recording besides the event.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Common {
     pub(in crate::sampler) rate: Rate,
@@ -75,11 +73,9 @@ pub(in crate::sampler) struct Common {
     /// 0 where it is not known.
     pub(in crate::sampler) max_stack: u16,
     pub(in crate::sampler) allowed: Allowed,
-    /// Bytes in a ring buffer after which the recorder is woken.
     pub(in crate::sampler) watermark: u32,
     /// Whether the events count as soon as they are opened, and not from the next exec on.
     pub(in crate::sampler) at_once: bool,
-    /// Whether what the task starts later is sampled too.
     pub(in crate::sampler) inherit: bool,
 }
 
@@ -231,7 +227,6 @@ pub(in crate::sampler) mod tests {
         inherit: true,
     };
 
-    /// An event as it is opened by default, without ids.
     pub(in crate::sampler) fn description(event: &str) -> WriterEvent {
         WriterEvent {
             name: event.into(),

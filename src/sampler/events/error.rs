@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The letters with what they mean, for who has given another one.
+// The letters with what they mean, for who has given another one.
 const LETTERS: &str = "u (user space), k (kernel), h (hypervisor), G (guests), \
     H (host), p to ppp (precise address), P (as precise as can be), S (only the leader of the \
     group samples), D (pinned to its counter), e (alone on the counters), W (ungrouped if the \

@@ -9,7 +9,7 @@ use super::error::{EventError, Searched, UnknownEvent};
 use super::modifiers::Modifiers;
 use super::{pmu, tracepoint};
 
-/// The generalized hardware events, by `config`.
+// The generalized hardware events, by `config`.
 const HARDWARE: &[(&str, u32)] = &[
     ("cycles", sys::PERF_COUNT_HW_CPU_CYCLES),
     ("cpu-cycles", sys::PERF_COUNT_HW_CPU_CYCLES),
@@ -42,8 +42,8 @@ const HARDWARE: &[(&str, u32)] = &[
     ("ref-cycles", sys::PERF_COUNT_HW_REF_CPU_CYCLES),
 ];
 
-/// The software events, by `config`, and whether each occurrence is sampled: all that are no
-/// clocks. They are rare or come in bursts, for which the kernel chooses wrong periods.
+// The software events, by `config`, and whether each occurrence is sampled: all that are no clocks.
+// They are rare or come in bursts, for which the kernel chooses wrong periods.
 const SOFTWARE: &[(&str, u32, bool)] = &[
     ("cpu-clock", sys::PERF_COUNT_SW_CPU_CLOCK, false),
     ("task-clock", sys::PERF_COUNT_SW_TASK_CLOCK, false),
@@ -137,7 +137,6 @@ impl EventSpec {
         &self.name
     }
 
-    /// Processor cycles: where time goes, on a machine that can count them.
     pub(in crate::sampler) fn cycles() -> EventSpec {
         plain(
             sys::PERF_TYPE_HARDWARE,
@@ -146,7 +145,6 @@ impl EventSpec {
         .named("cycles")
     }
 
-    /// The clock of the processor: where time goes, on any machine.
     pub(in crate::sampler) fn cpu_clock() -> EventSpec {
         plain(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK.into()).named("cpu-clock")
     }
@@ -156,7 +154,6 @@ impl EventSpec {
         self.member
     }
 
-    /// A thread leaves its processor.
     pub(in crate::sampler) fn context_switches() -> EventSpec {
         let number = sys::PERF_COUNT_SW_CONTEXT_SWITCHES;
         EventSpec {
@@ -197,7 +194,6 @@ impl EventSpec {
         self
     }
 
-    /// Makes one group of events.
     pub(in crate::sampler) fn join(events: &mut [EventSpec]) {
         let any = |test: fn(&Modifiers) -> bool| events.iter().any(|event| test(&event.modifiers));
         let (reads, weak) = (any(|m| m.leader_samples), any(|m| m.weak));
@@ -275,7 +271,6 @@ fn of_pmu(text: &str, pmu: &str, rest: &str) -> Result<EventSpec, EventError> {
     })
 }
 
-/// The event that is built into the kernel's interface under this name.
 fn built_in_named(name: &str) -> Result<EventSpec, UnknownEvent> {
     built_in(name).ok_or_else(|| {
         let near = nearest(name, built_in_names());

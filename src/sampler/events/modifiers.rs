@@ -11,7 +11,6 @@ pub(in crate::sampler) struct Modifiers {
     guest: bool,
     host: bool,
     precise: Option<u8>,
-    /// The leader of the group samples, and reads the others.
     pub(in crate::sampler) leader_samples: bool,
     /// The event is to be counted all the time, or not at all.
     pub(in crate::sampler) pinned: bool,
@@ -22,7 +21,6 @@ pub(in crate::sampler) struct Modifiers {
 }
 
 impl Modifiers {
-    /// Reads the letters behind `event`'s name.
     pub(in crate::sampler) fn parse(event: &str, letters: &str) -> Result<Modifiers, EventError> {
         let mut modifiers = Modifiers::default();
         for letter in letters.chars() {
@@ -49,7 +47,6 @@ impl Modifiers {
         Ok(modifiers)
     }
 
-    /// User space alone.
     pub(in crate::sampler) fn user_only() -> Modifiers {
         Modifiers {
             user: true,
@@ -57,7 +54,7 @@ impl Modifiers {
         }
     }
 
-    /// Both, as the modifiers of a group add to those of its events.
+    // Both, as the modifiers of a group add to those of its events.
     pub(in crate::sampler) fn and(self, other: Modifiers) -> Modifiers {
         Modifiers {
             user: self.user || other.user,
@@ -99,27 +96,22 @@ impl Modifiers {
         self.user || self.kernel || self.hypervisor
     }
 
-    /// Whether user space is counted.
     pub(in crate::sampler) fn user(self) -> bool {
         self.user || !self.chosen()
     }
 
-    /// Whether the kernel is counted.
     pub(in crate::sampler) fn kernel(self) -> bool {
         self.kernel || !self.chosen()
     }
 
-    /// Whether the hypervisor is counted.
     pub(in crate::sampler) fn hypervisor(self) -> bool {
         self.hypervisor || !self.chosen()
     }
 
-    /// Whether what runs in virtual machines is counted.
     pub(in crate::sampler) fn guest(self) -> bool {
         self.guest
     }
 
-    /// Whether what runs outside of virtual machines is counted.
     pub(in crate::sampler) fn host(self) -> bool {
         self.host || !self.guest
     }

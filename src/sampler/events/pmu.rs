@@ -13,17 +13,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the PMUs are.
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// What terms make of an attr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::sampler) struct Encoded {
     /// `perf_event_attr.type`.
     pub(in crate::sampler) kind: u32,
-    /// `config`, `config1`, `config2`.
     pub(in crate::sampler) config: [u64; 3],
-    /// The name that is to be shown.
     pub(in crate::sampler) name: Option<String>,
 }
 
@@ -82,7 +78,8 @@ impl Encoded {
             && value.is_none()
             && let Ok(terms) = read("events")
         {
-            // The terms of a name are no names again, so this goes one level deep whatever sysfs has.
+            // The terms of a name are no names again, so this goes one level deep whatever sysfs
+            // has.
             for term in terms.trim().split(',') {
                 self.term(device, term, false)?;
             }
@@ -136,7 +133,6 @@ fn number(term: &str, value: Option<&str>) -> Result<u64, String> {
     parsed.map_err(|_| format!("{term} has no number"))
 }
 
-/// The names in a directory, sorted.
 fn entries(directory: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir::<PathBuf>(directory.into()) else {
         return Vec::new();

@@ -1,11 +1,12 @@
 //! How samples get the stacks of user space.
 //!
 //! ```text
-//!   frame pointers  the kernel walks the chain of frames:    IP … CALLCHAIN {kernel, user}
-//!   joined          both, with a small copy: other       IP … CALLCHAIN {kernel, user} RAW
-//!                   tools read the chain                     {registers, bytes from sp upwards}
-//!   copies          a reader unwinds later, by the debug     IP … CALLCHAIN {kernel} REGS_USER
-//!                   information of the code:                     STACK_USER {bytes from sp upwards}
+//!   frame pointers  the kernel walks the chain of frames:   IP … CALLCHAIN {kernel, user}
+//!   joined          both, with a small copy: other          IP … CALLCHAIN {kernel, user}
+//!                   tools read the chain                       RAW {registers, bytes from sp up}
+//!   copies          a reader unwinds later, by the debug    IP … CALLCHAIN {kernel}
+//!                   information of the code                    REGS_USER STACK_USER {bytes from
+//!                                                              sp up}
 //! ```
 //!
 //! A record has 16 bits for its size, in steps of 8, and the copy has to fit into it together with
@@ -19,9 +20,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The user registers that copies come with, as `perf record --call-graph dwarf` has them: on
-/// x86-64 all but the segment registers `ds es fs gs`, which no unwinder needs and which the
-/// kernel refuses; elsewhere all. 0 where it is not known which there are.
+// The user registers that copies come with, as `perf record --call-graph dwarf` has them: on x86-64
+// all but the segment registers `ds es fs gs`, which no unwinder needs and which the kernel
+// refuses; elsewhere all. 0 where it is not known which there are.
 pub(in crate::sampler) const USER_REGISTERS: u64 = if cfg!(target_arch = "x86_64") {
     0xff_0fff
 } else if cfg!(target_arch = "aarch64") {
@@ -34,9 +35,9 @@ pub(in crate::sampler) const USER_REGISTERS: u64 = if cfg!(target_arch = "x86_64
     0
 };
 
-/// Those of them that unwinding the innermost frames needs: what a function has to keep for its
-/// caller, the stack pointer and the program counter; on x86-64 also r10, by which GCC finds the
-/// frame of a function that aligns its stack.
+// Those of them that unwinding the innermost frames needs: what a function has to keep for its
+// caller, the stack pointer and the program counter; on x86-64 also r10, by which GCC finds the
+// frame of a function that aligns its stack.
 pub(in crate::sampler) const KEPT_REGISTERS: u64 = if cfg!(target_arch = "x86_64") {
     // bx bp sp ip r10 r12 to r15.
     0xf4_01c2
@@ -47,9 +48,9 @@ pub(in crate::sampler) const KEPT_REGISTERS: u64 = if cfg!(target_arch = "x86_64
     USER_REGISTERS
 };
 
-/// The size of the largest record: the largest multiple of 8 in 16 bits.
+// The size of the largest record: the largest multiple of 8 in 16 bits.
 const RECORD_MAX: u32 = 65_528;
-/// What a sample needs apart from its copy, as drawn above, with the usual limit of frames.
+// What a sample needs apart from its copy, as drawn above, with the usual limit of frames.
 const BESIDE: u32 = 8 + 6 * 8 + (8 + (127 + 9) * 8) + (8 + 33 * 8) + 8 + 8;
 
 /// How the stack of each sample is recorded.
@@ -59,8 +60,9 @@ pub enum Stacks {
     None,
     /// The kernel follows frame pointers.
     FramePointers,
-    /// The same, with the registers and this number of bytes from the top of the stack, with which
-    /// a reader finds the callers that frame pointers skip: those of functions without a frame.
+    /// The kernel follows frame pointers; with the registers and this number of bytes from the top
+    /// of the stack, a reader finds the callers that frame pointers skip: those of functions
+    /// without a frame.
     Joined(CopySize),
     /// The registers and a copy of the top of the stack, which a reader unwinds by the call frame
     /// information of the code (DWARF).
@@ -112,14 +114,14 @@ impl CopySize {
     /// of the innermost functions, up to one that keeps a frame pointer, are mostly smaller.
     pub const TOP: CopySize = CopySize(256);
 
-    /// The same where libraries keep no frame pointers and call back: of C++'s, several frames at a
-    /// time lie between two functions that keep one.
+    /// What is copied beside a chain where libraries keep no frame pointers and call back: of
+    /// C++'s, several frames at a time lie between two functions that keep one.
     pub const TOP_WITH_LIBRARIES: CopySize = CopySize(4096);
 
     /// The largest copy where the size adapts to the stacks.
     pub const LARGEST: CopySize = CopySize::SIZES[0];
 
-    /// The sizes to choose from where it adapts, each about twice as large as the next.
+    // The sizes to choose from where it adapts, each about twice as large as the next.
     const SIZES: [CopySize; 4] = [
         CopySize(60 << 10),
         CopySize(32 << 10),
@@ -147,7 +149,6 @@ impl CopySize {
         larger.unwrap_or(CopySize::LARGEST)
     }
 
-    /// The bytes of a record with such a copy, on the whole.
     pub(in crate::sampler) fn record_bytes(self) -> u64 {
         u64::from(self.0) + 400
     }

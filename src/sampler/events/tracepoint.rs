@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 
 use crate::perfdata::writer::TracepointFormats;
 
-/// Where tracefs is mounted: its own place since Linux 4.1, inside debugfs before.
+// Where tracefs is mounted: its own place since Linux 4.1, inside debugfs before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The directory of tracefs, if it is mounted.
 pub(in crate::sampler) fn directory() -> Option<PathBuf> {
     PLACES
         .iter()
@@ -27,7 +26,6 @@ pub(in crate::sampler) fn directory() -> Option<PathBuf> {
         })
 }
 
-/// The number of the tracepoint `system:event`.
 pub(in crate::sampler) fn id(tracefs: &Path, system: &str, event: &str) -> io::Result<u64> {
     let is_name = |s: &str| !s.is_empty() && !s.starts_with('.') && !s.contains('/');
     if !is_name(system) || !is_name(event) {
@@ -61,8 +59,8 @@ pub(in crate::sampler) fn formats(
     Ok(formats)
 }
 
-/// The bytes of a file of tracefs, with one large read to begin with: the header files answer the
-/// first read only, and `fs::read` begins with a small one.
+// The bytes of a file of tracefs, with one large read to begin with: the header files answer the
+// first read only, and `fs::read` begins with a small one.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = vec![0; 1 << 16];

@@ -24,20 +24,18 @@ use crate::base::system_reason;
 use crate::perfdata::is_recording;
 use crate::sampler::error::Error;
 
-/// How many part files are left alone before recording to this output is refused.
+// How many part files are left alone before recording to this output is refused.
 const PART_FILES: usize = 100;
-/// The room that must be there: enough for the head of a file.
+// The room that must be there: enough for the head of a file.
 const LEAST_ROOM: usize = 4096;
-/// The bytes that tell a recording from other files.
+// The bytes that tell a recording from other files.
 const HEAD: u64 = 8;
-/// The bits of a mode that let somebody execute a file.
 const EXECUTABLE: u32 = 0o111;
-/// The bit of a directory in which users cannot rename each other's files.
+// The bit of a directory in which users cannot rename each other's files.
 const STICKY: u32 = 0o1000;
-/// `CAP_FOWNER`: to act on any file as its owner may.
+// `CAP_FOWNER`: to act on any file as its owner may.
 const CAP_FOWNER: u32 = 3;
 
-/// A file that becomes the output when it is whole.
 #[derive(Debug)]
 pub(in crate::sampler) struct Output {
     target: PathBuf,
@@ -47,13 +45,9 @@ pub(in crate::sampler) struct Output {
 }
 
 impl Output {
-    /// Makes the part file, for its owner only whatever the umask; gives it and the part file
-    /// of another recording, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be made, or if it is known already that it could not get its name in the
-    /// end. To be called with SIGXFSZ held back.
+    /// Makes the part file, for its owner only whatever the umask; gives it and the part file of
+    /// another recording, if there is one. Fails if it cannot be made, or could not get its name in
+    /// the end. To be called with SIGXFSZ held back.
     pub(in crate::sampler) fn create(
         target: &Path,
     ) -> Result<(Output, File, Option<PathBuf>), Error> {
@@ -79,17 +73,12 @@ impl Output {
         self.has_begun = true;
     }
 
-    /// Removes the part file, in which there is nothing.
     pub(in crate::sampler) fn discard(mut self) {
         self.has_begun = false;
     }
 
-    /// Gives the file its name; what had the name before is now called `.old`.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot have its name. The error tells where the recording is, and what had the name
-    /// before still has it.
+    /// Gives the file its name; what had the name before is now called `.old`, but for an error,
+    /// which tells where the recording is.
     pub(in crate::sampler) fn commit(mut self, file: &File) -> Result<(), Error> {
         self.begin();
         let found = self.find(file).map_err(|error| Error::Gone {
@@ -149,7 +138,6 @@ impl Output {
         })
     }
 
-    /// Copies the recording into a part file of `target`.
     fn save(&self, mut file: &File, target: &Path) -> io::Result<PathBuf> {
         let (path, mut copy, _) = create_part(target)?;
         file.rewind()?;
@@ -207,8 +195,8 @@ fn create_part(target: &Path) -> io::Result<(PathBuf, File, Option<PathBuf>)> {
     ))
 }
 
-/// A recording takes the place of a file, which is kept as FILE.old: in that of a device, a directory, or a
-/// program, such as the one that is to be recorded, it would be a mistake.
+// A recording takes the place of a file, which is kept as FILE.old: in that of a device, a
+// directory, or a program, such as the one that is to be recorded, it would be a mistake.
 fn check_target(target: &Path) -> io::Result<()> {
     let refuse = |what| Err(io::Error::other(what));
     if target.file_name().is_none() {
@@ -247,8 +235,8 @@ fn is_program(path: &Path) -> bool {
     }
 }
 
-/// Whether a file, after all links, has contents that are no recording. One that cannot be read counts
-/// as a recording of another user, unless it can be executed.
+// Whether a file, after all links, has contents that are no recording. One that cannot be read
+// counts as a recording of another user, unless it can be executed.
 fn is_something_else(path: &Path) -> bool {
     match head(path) {
         Ok(head) => is_program(path) || !head.is_empty() && !is_recording(&head),
@@ -266,8 +254,8 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether what is at `target` can become `FILE.old`. `part` is a file that was just made in the
-/// same directory: its owner is who will rename.
+// Whether what is at `target` can become `FILE.old`. `part` is a file that was just made in the
+// same directory: its owner is who will rename.
 fn check_earlier(target: &Path, part: &File) -> Result<(), Error> {
     let Ok(earlier) = fs::symlink_metadata(target) else {
         return Ok(());
@@ -305,7 +293,6 @@ fn check_earlier(target: &Path, part: &File) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether this process has [`CAP_FOWNER`].
 fn may_act_as_owner() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status

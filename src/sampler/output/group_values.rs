@@ -8,7 +8,6 @@ use rustc_hash::FxHashMap;
 use crate::perfdata::raw::{self, Field, Layouts, RawRecord};
 use crate::perfdata::writer::WriterEvent;
 
-/// The counters of groups.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sampler) struct GroupValues {
     /// Whether each thread has counters of its own, by event.
@@ -18,7 +17,6 @@ pub(in crate::sampler) struct GroupValues {
 }
 
 impl GroupValues {
-    /// Nothing has been counted.
     pub(in crate::sampler) fn new(events: &[WriterEvent]) -> GroupValues {
         let of_threads = events.iter().map(|event| event.settings().inherits());
         GroupValues {
@@ -55,7 +53,6 @@ impl GroupValues {
         });
     }
 
-    /// Whose counters a sample of this event has.
     fn thread(&self, event: usize, sample: RawRecord<'_>, layouts: &Layouts) -> u64 {
         if self.of_threads.get(event) == Some(&true) {
             let task = sample.field(Field::Task, layouts.shared());

@@ -28,9 +28,8 @@ use crate::sampler::rings::duplicate_samples::is_of_time;
 use crate::sampler::session::Session;
 use crate::sampler::targets::existing::Existing;
 
-/// How many bytes of records are packed together.
 const CHUNK: usize = 1 << 20;
-/// How much memory a history takes unless it is said.
+// How much memory a history takes unless it is said.
 const LIMIT: usize = 128 << 20;
 
 /// What was sampled so far, up to a limit of memory.
@@ -50,7 +49,6 @@ pub struct History {
     open: Vec<u8>,
     /// Samples up to this time are not wanted any more.
     since: Option<u64>,
-    /// Where the fields of the records are.
     layouts: Layouts,
     /// What counters had counted in samples that are there no more.
     counted: GroupValues,
@@ -73,7 +71,6 @@ pub struct Written {
 }
 
 impl History {
-    /// The history of a session that begins.
     pub(in crate::sampler) fn new(
         session: &Session,
         images: &KernelImages,
@@ -192,7 +189,6 @@ impl History {
         }
     }
 
-    /// Whether a record is wanted since the last reset.
     fn is_late(&self, record: RawRecord<'_>) -> bool {
         let is_late = |since| self.time(record) > Some(since);
         !is_of_time(record) || self.since.is_none_or(is_late)
@@ -243,7 +239,6 @@ pub fn samples_apart(records: &[u8]) -> (Vec<u8>, u64) {
     (others, samples)
 }
 
-/// Those of whole records that are wanted.
 fn filtered(records: &[u8], mut is_wanted: impl FnMut(RawRecord<'_>) -> bool) -> Vec<u8> {
     let mut kept = Vec::new();
     let all = raw::filter(records, &mut is_wanted, &mut |records| {

@@ -22,11 +22,9 @@ use crate::sampler::session::bounds::End;
 use crate::sampler::session::participants::{Open, Sink};
 use crate::sampler::{host, kernel};
 
-/// What the head and the end of a file tell of a session.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct About<'a> {
     pub(in crate::sampler) events: &'a [WriterEvent],
-    /// System and event of tracepoints.
     pub(in crate::sampler) tracepoints: &'a [(String, String)],
     /// The groups of events: of each the index of its first, and how many there are.
     pub(in crate::sampler) groups: &'a [(usize, usize)],
@@ -44,7 +42,6 @@ impl<'a> About<'a> {
     }
 }
 
-/// A recording being written.
 #[derive(Debug)]
 pub(in crate::sampler) struct Log<W> {
     writer: Writer<W>,
@@ -55,14 +52,11 @@ pub(in crate::sampler) struct Log<W> {
     existing: u64,
     file_size: u64,
     limit: Option<Limit>,
-    /// What is wrong with what was recorded.
     pub(in crate::sampler) caveats: Caveats,
 }
 
-/// What is known only at the end of a recording.
 #[derive(Debug, Default)]
 pub(in crate::sampler) struct AtEnd<'a> {
-    /// What the kernel counts as lost.
     lost: u64,
     calls: Option<&'a CallCounts>,
     jobs: &'a [Job],
@@ -83,39 +77,32 @@ impl<W: Write + Seek> Log<W> {
         })
     }
 
-    /// Compresses what comes from the ring buffers, at a level of zstd.
     pub(in crate::sampler) fn compress(&mut self, level: Option<u8>) -> io::Result<()> {
         level.map_or(Ok(()), |level| self.writer.compress(level))
     }
 
-    /// How often the ring buffers were gone over.
     pub(in crate::sampler) fn passes(&self) -> u64 {
         self.passes
     }
 
-    /// The bytes that came from them.
     pub(in crate::sampler) fn drained_bytes(&self) -> u64 {
         self.drained
     }
 
-    /// The bytes of records so far.
     pub(in crate::sampler) fn data_size(&self) -> u64 {
         self.writer.data_size()
     }
 
-    /// Whether anything was written that came from the ring buffers.
     pub(in crate::sampler) fn has_recorded(&self) -> bool {
         self.data_size() > self.existing
     }
 
-    /// Appends whole records.
     pub(in crate::sampler) fn append(&mut self, records: &[u8]) -> io::Result<()> {
         self.writer.append(records)?;
         self.tally.count(records);
         Ok(())
     }
 
-    /// Ends a pass over all buffers.
     pub(in crate::sampler) fn end_round(&mut self) -> io::Result<()> {
         self.writer.finish_round()
     }
@@ -138,7 +125,6 @@ impl<W: Write + Seek> Log<W> {
         self.append(existing)
     }
 
-    /// Writes what is known only at the end.
     pub(in crate::sampler) fn close(
         &mut self,
         about: &About<'_>,
@@ -169,7 +155,6 @@ impl<W: Write + Seek> Log<W> {
         Ok(())
     }
 
-    /// Writes what the events have counted, and notes where their samples do not add up to it.
     fn compare(&mut self, open: &Open) -> io::Result<()> {
         let session = &open.session;
         for (index, count) in session.counts(&open.user_share).into_iter().enumerate() {
@@ -196,7 +181,6 @@ impl<W: Write + Seek> Log<W> {
         let _ = self.writer.sync();
     }
 
-    /// Adds the features that depend on what was recorded.
     fn describe(&self, features: &mut FeatureSections, images: &KernelImages) {
         if let Some((first, last)) = self.tally.times {
             features.sample_time(first, last);
@@ -226,7 +210,6 @@ impl<W: Write + Seek> Log<W> {
     }
 }
 
-/// The features that are known before anything is recorded.
 fn fixed_features(about: &About<'_>) -> FeatureSections {
     let mut features = FeatureSections::default();
     host::describe(&mut features);
@@ -257,7 +240,7 @@ impl<W: Write + Seek> Sink for Log<W> {
         self.writer.sync()
     }
 
-    /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
+    // Straight from the buffers to the file, in a few large writes. The file is true afterwards.
     fn pass(&mut self, open: &mut Open) -> io::Result<()> {
         let session = &mut open.session;
         let begin = kernel::now();

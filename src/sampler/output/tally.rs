@@ -13,24 +13,18 @@ use crate::sampler::targets::mapped_files::MappedFiles;
 use crate::sampler::targets::other_namespaces::Elsewhere;
 use crate::sampler::targets::perf_maps::PerfMaps;
 
-/// Counts of what was recorded.
 #[derive(Debug, Default)]
 pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) samples: u64,
-    /// Records that LOST records tell of.
     pub(in crate::sampler) lost_records: u64,
-    /// Samples that LOST_SAMPLES records tell of.
     pub(in crate::sampler) lost_samples: u64,
     pub(in crate::sampler) throttled: u64,
-    /// How often a process became another program.
     pub(in crate::sampler) execs: u64,
     /// How many threads ended, the first ones of processes included.
     pub(in crate::sampler) exits: u64,
     /// The threads and processes that began since they were taken, while somebody takes them.
     pub(in crate::sampler) began: Option<Vec<Began>>,
-    /// What the samples of each event add up to.
     pub(in crate::sampler) sums: Sums,
-    /// Nanoseconds of the first and the last sample.
     pub(in crate::sampler) times: Option<(u64, u64)>,
     /// The files that were mapped as code, with their build IDs if the kernel recorded them.
     pub(in crate::sampler) images: HashMap<Vec<u8>, Option<BuildId>, FxBuildHasher>,
@@ -38,25 +32,19 @@ pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) mapped_files: MappedFiles,
     /// Those that were mapped below other roots, as in containers.
     pub(in crate::sampler) elsewhere: Elsewhere,
-    /// What programs in containers list of the code that they generate.
     pub(in crate::sampler) perf_maps: PerfMaps,
-    /// Where the fields of the records are.
     pub(in crate::sampler) layouts: Layouts,
 }
 
-/// A thread or process that began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sampler) struct Began {
     /// The process that has made it, which is its own if it is a thread.
     pub(in crate::sampler) parent: i32,
-    /// Its number.
     pub(in crate::sampler) tid: i32,
-    /// When, in nanoseconds.
     pub(in crate::sampler) time: u64,
 }
 
 impl Tally {
-    /// Nothing has been recorded of these events.
     pub(in crate::sampler) fn new(events: &[WriterEvent]) -> Tally {
         Tally {
             sums: Sums::new(events),
@@ -65,17 +53,15 @@ impl Tally {
         }
     }
 
-    /// Records that the kernel could not deliver: LOST_SAMPLES tells of all, LOST of most.
+    // Records that the kernel could not deliver: LOST_SAMPLES tells of all, LOST of most.
     pub(in crate::sampler) fn lost(&self) -> u64 {
         self.lost_records.max(self.lost_samples)
     }
 
-    /// Whether nothing was recorded or lost, and no file was mapped.
     pub(in crate::sampler) fn is_empty(&self) -> bool {
         self.samples == 0 && self.lost() == 0 && self.images.is_empty()
     }
 
-    /// Counts whole records.
     pub(in crate::sampler) fn count(&mut self, records: &[u8]) {
         for record in raw::records(records) {
             if record.is_sample() {

@@ -20,22 +20,19 @@ use super::ring::Ring;
 use crate::sampler::kernel::{self, Who};
 use crate::sampler::targets::target::Target;
 
-/// How often threads are listed at most. Where threads come and go all the time there are always
-/// new ones, but their makers have been opened long ago.
+// How often threads are listed at most. Where threads come and go all the time there are always new
+// ones, but their makers have been opened long ago.
 const ROUNDS: usize = 8;
 
-/// An event to open.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Wanted {
     pub(in crate::sampler) attr: perf_event_attr,
-    /// The index of the event whose group it joins.
     pub(in crate::sampler) leader: Option<usize>,
 }
 
 /// The events of one thread; of everybody where whole processors are sampled.
 #[derive(Debug)]
 pub(in crate::sampler) struct ThreadEvents {
-    /// The thread; 0 where it is everybody.
     pub(in crate::sampler) tid: i32,
     /// Whether it was found only when other threads had been opened already.
     pub(in crate::sampler) late: bool,
@@ -43,21 +40,16 @@ pub(in crate::sampler) struct ThreadEvents {
     pub(in crate::sampler) events: Vec<Vec<OwnedFd>>,
 }
 
-/// Why not all could be opened.
 #[derive(Debug)]
 pub(in crate::sampler) enum Refusal {
     /// The event of this index was refused for a thread.
     Event(usize, i32, io::Error),
-    /// A ring buffer could not be made.
     Ring(io::Error),
-    /// All threads have ended.
     Ended,
 }
 
-/// The rows, and the ring buffers of the processors.
 pub(in crate::sampler) type Opened = (Vec<ThreadEvents>, Vec<Ring>);
 
-/// Opens `events` on a target, on each of `processors`, with ring buffers of `pages` pages.
 pub(in crate::sampler) fn open(
     target: &Target,
     cgroup: Option<BorrowedFd<'_>>,

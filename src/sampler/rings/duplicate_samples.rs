@@ -14,17 +14,13 @@ use perf_event_open_sys::bindings as sys;
 use crate::perfdata::Body;
 use crate::perfdata::raw::{Field, Offsets, RawRecord};
 
-/// The threads whose samples may come twice.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sampler) struct DuplicateSamples {
-    /// Where the records of every event have the thread and the id.
     offsets: Offsets,
-    /// The ids of each one's own events.
     own: FxHashMap<i32, Rc<FxHashSet<u64>>>,
 }
 
 impl DuplicateSamples {
-    /// No such threads, in records with these offsets.
     pub(in crate::sampler) fn new(offsets: &Offsets) -> DuplicateSamples {
         DuplicateSamples {
             offsets: *offsets,
@@ -37,19 +33,16 @@ impl DuplicateSamples {
         self.own.insert(tid, Rc::new(ids.into_iter().collect()));
     }
 
-    /// Whether there are no such threads.
     pub(in crate::sampler) fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
 
-    /// Whether a record is of an event that its thread has for its own.
     fn is_own(&self, record: RawRecord<'_>) -> bool {
         let own = record.tid(&self.offsets).and_then(|tid| self.own.get(&tid));
         let id = record.field(Field::Id, &self.offsets);
         own.is_none_or(|ids| id.is_some_and(|id| ids.contains(&id)))
     }
 
-    /// Whether a record counts.
     pub(in crate::sampler) fn admits(&mut self, record: RawRecord<'_>) -> bool {
         match record.kind() {
             sys::PERF_RECORD_SAMPLE | sys::PERF_RECORD_SWITCH => return self.is_own(record),

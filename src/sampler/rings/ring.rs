@@ -24,11 +24,10 @@ use perf_event_open_sys::bindings::perf_event_mmap_page;
 use crate::perfdata::raw;
 use crate::sampler::kernel;
 
-/// How many bytes are handed out before the kernel gets their room back. While a large buffer is
-/// written to a slow disk, the kernel can go on filling the part of it that is on the disk already.
+// How many bytes are handed out before the kernel gets their room back. While a large buffer is
+// written to a slow disk, the kernel can go on filling the part of it that is on the disk already.
 const PORTION: usize = 1 << 20;
 
-/// A mapped ring buffer.
 #[derive(Debug)]
 pub(in crate::sampler) struct Ring {
     base: NonNull<u8>,
@@ -36,7 +35,7 @@ pub(in crate::sampler) struct Ring {
     page: usize,
     tail: u64,
     fullest: u64,
-    /// Holds a record that goes around the end, so that it can be handed out whole.
+    // Holds a record that goes around the end, so that it can be handed out whole.
     bent: Vec<u8>,
 }
 
@@ -74,23 +73,18 @@ impl Ring {
         })
     }
 
-    /// The bytes of data that it has room for.
     pub(in crate::sampler) fn size(&self) -> u64 {
         (self.mapped - self.page) as u64
     }
 
-    /// The most bytes that were waiting when it was drained.
     pub(in crate::sampler) fn fullest(&self) -> u64 {
         self.fullest
     }
 
     /// Hands out what the kernel has written since the last time, in slices of whole records, and
     /// frees the room of each portion before the next one is taken. What the kernel writes
-    /// meanwhile is for the next time. Gives the number of bytes.
-    ///
-    /// # Errors
-    ///
-    /// The first error of `consume`; the records that it was given are then still in the buffer.
+    /// meanwhile is for the next time. Gives the number of bytes. After an error of `consume` the
+    /// records that it was given are still in the buffer.
     pub(in crate::sampler) fn drain<E>(
         &mut self,
         consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
@@ -167,7 +161,6 @@ impl Ring {
         Ok(len as u64)
     }
 
-    /// `data_head` and `data_tail`.
     fn counters(&self) -> (&AtomicU64, &AtomicU64) {
         let control = self.base.as_ptr().cast::<perf_event_mmap_page>();
         // SAFETY: the control page is mapped for as long as `self` lives and page-aligned, so

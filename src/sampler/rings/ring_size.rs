@@ -7,11 +7,11 @@ use crate::sampler::events::stacks::{CopySize, Stacks};
 use crate::sampler::session::options::Options;
 use crate::sampler::{host, kernel};
 
-/// The recorder is woken when 1/WAKE_AT of a ring buffer is filled.
+// The recorder is woken when 1/WAKE_AT of a ring buffer is filled.
 const WAKE_AT: usize = 4;
-/// The most that a ring buffer takes unless it is asked for.
+// The most that a ring buffer takes unless it is asked for.
 const RING_BYTES_MAX: usize = 16 << 20;
-/// The most that all ring buffers together take unless it is asked for.
+// The most that all ring buffers together take unless it is asked for.
 const RINGS_BYTES: usize = 256 << 20;
 
 /// The size of each ring buffer when nothing is said. A recorder on a busy machine may have to
@@ -39,9 +39,9 @@ pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usi
         .next_power_of_two()
 }
 
-/// Where the size of copies adapts, ring buffers hold the samples of a second divided by this at
-/// least. A recorder without privileges that shared two processors with ten busy threads never had
-/// more than a third of that waiting.
+// Where the size of copies adapts, ring buffers hold the samples of a second divided by this at
+// least. A recorder without privileges that shared two processors with ten busy threads never had
+// more than a third of that waiting.
 const HELD: u64 = 16;
 
 /// The largest copy of which ring buffers of `ring_bytes` hold the samples of 60 milliseconds, if
@@ -76,7 +76,6 @@ pub fn largest_copy(options: &Options) -> CopySize {
     fitting_copy(options.samples_per_second(frequency), ring_bytes)
 }
 
-/// The most that each ring buffer takes unless it is asked for.
 pub(in crate::sampler) fn ring_bytes_max(processors: usize) -> usize {
     (RINGS_BYTES / processors.max(1)).min(RING_BYTES_MAX)
 }

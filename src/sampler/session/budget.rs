@@ -14,14 +14,11 @@ use std::time::Duration;
 
 use crate::sampler::events::stacks::CopySize;
 
-/// How long is counted before a larger size is chosen.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What a recording may take.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     per_second: u64,
-    /// The largest size, which the kernel is asked for.
     most: CopySize,
     kept: CopySize,
     began: Duration,
@@ -29,7 +26,6 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A budget of so many bytes a second for copies of at most this size.
     pub(super) fn new(per_second: u64, most: CopySize) -> Budget {
         Budget {
             per_second,

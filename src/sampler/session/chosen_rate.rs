@@ -5,7 +5,6 @@ use crate::sampler::error::{Error, Note};
 use crate::sampler::events::rate::Rate;
 use crate::sampler::limits::setting;
 
-/// The rate at which to sample: the one that was chosen, or the usual one, if the kernel allows.
 pub(in crate::sampler) fn rate(
     chosen: Option<Rate>,
     notes: &mut dyn FnMut(Note),

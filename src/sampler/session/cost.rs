@@ -23,14 +23,14 @@ use crate::sampler::output::log::Log;
 use crate::sampler::output::tally::Tally;
 use crate::sampler::{Rate, Target, limits};
 
-/// How long this thread records itself; longer than [`LOST`] it does not run in one gap.
+// How long this thread records itself; longer than `LOST` it does not run in one gap.
 const TRIAL: Duration = Duration::from_millis(60);
 const LOST: Duration = Duration::from_millis(1);
-/// When it gives up, where others have the processor.
+// When it gives up, where others have the processor.
 const TRIAL_MAX: Duration = Duration::from_millis(500);
-/// How often; more often than usual, for many samples in a short time.
+// How often; more often than usual, for many samples in a short time.
 const TRIAL_HERTZ: u64 = 3989;
-/// Fewer samples say nothing about the middle.
+// Fewer samples say nothing about the middle.
 const TRIAL_SAMPLES: usize = 20;
 
 /// The costs of a recording.
@@ -58,7 +58,6 @@ pub struct Costs {
     pub written_bytes: u64,
 }
 
-/// Measures a recording.
 pub(in crate::sampler) struct Meter {
     began: Instant,
     used: Duration,
@@ -72,7 +71,6 @@ impl Meter {
         }
     }
 
-    /// What a recording has cost that is over.
     pub(in crate::sampler) fn read<W: std::io::Write + std::io::Seek>(
         &self,
         session: &Session,
@@ -140,7 +138,6 @@ pub fn sample_cost(options: &Options) -> Option<Duration> {
     middle(gaps, usize::try_from(tally.samples).ok()?)
 }
 
-/// The middle of the `samples` longest gaps.
 fn middle(mut gaps: Vec<Duration>, samples: usize) -> Option<Duration> {
     if samples < TRIAL_SAMPLES || gaps.len() < samples {
         return None;

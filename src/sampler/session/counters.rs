@@ -7,9 +7,9 @@ use crate::perfdata::raw::{self, Layouts};
 use crate::perfdata::writer::{WriterEvent, count_record};
 use crate::sampler::counts::Sums;
 
-/// How long counters that are read again and again rest at least.
+// How long counters that are read again and again rest at least.
 const LEAST_PAUSE: Duration = Duration::from_millis(150);
-/// Reading them takes at most one part in this many of the time.
+// Reading them takes at most one part in this many of the time.
 const COST: u32 = 50;
 
 /// The counters of a recording that is watched: they are read again and again, as nobody knows when
@@ -33,19 +33,16 @@ impl Counters {
         }
     }
 
-    /// Adds the samples among whole records.
     pub(in crate::sampler) fn sampled(&mut self, records: &[u8]) {
         for record in raw::records(records).filter(|record| record.is_sample()) {
             self.sums.add_sample(record, &self.layouts);
         }
     }
 
-    /// Whether it is time to read them.
     pub(in crate::sampler) fn are_due(&self) -> bool {
         self.due.is_none_or(|due| Instant::now() >= due)
     }
 
-    /// Returns READ records of what was counted since the last ones.
     pub(in crate::sampler) fn read(&mut self, open: &Open, time: u64) -> Vec<u8> {
         let begin = Instant::now();
         let session = &open.session;

@@ -21,22 +21,22 @@ use crate::sampler::rings::descriptors::{self, ThreadEvents, Wanted};
 use crate::sampler::targets::job_name::job_name;
 use crate::sampler::targets::target::Target;
 
-/// Running threads are not watched if there are more: each takes a descriptor per processor.
-/// Compilers have fewer.
+// Running threads are not watched if there are more: each takes a descriptor per processor.
+// Compilers have fewer.
 const TASKS_MAX: usize = 16;
-/// The most jobs that are kept.
+// The most jobs that are kept.
 const JOBS_MAX: usize = 1 << 18;
-/// The most bytes of a process's arguments that are read. What compilers and linkers are named by stands
-/// near the beginning, and one argument has at most 128 KiB. A process may state that they have gigabytes.
+// The most bytes of a process's arguments that are read. What compilers and linkers are named by
+// stands near the beginning, and one argument has at most 128 KiB. A process may state that they
+// have gigabytes.
 const ARGUMENTS: usize = 256 << 10;
-/// How often arguments are looked for that the kernel has not put in place, and how long apart at most: it
-/// reports the exec a few microseconds before. The buffers are emptied meanwhile.
+// How often arguments are looked for that the kernel has not put in place, and how long apart at
+// most: it reports the exec a few microseconds before. The buffers are emptied meanwhile.
 const LOOKS: u32 = 4;
 const APART: Duration = Duration::from_millis(1);
-/// How many are looked at in a row.
+// How many are looked at in a row.
 const AT_ONCE: usize = 64;
 
-/// What programs were started for, as far as has been seen.
 #[derive(Debug)]
 pub(in crate::sampler) struct Jobs {
     rows: Vec<ThreadEvents>,
@@ -47,7 +47,6 @@ pub(in crate::sampler) struct Jobs {
     awaited: Vec<Awaited>,
 }
 
-/// A process that has started a program, whose arguments cannot be read yet.
 #[derive(Debug)]
 struct Awaited {
     pid: i32,
@@ -97,18 +96,16 @@ impl Jobs {
         Some(jobs)
     }
 
-    /// The descriptors that can be read when a program has started.
     pub(super) fn to_poll(&self) -> impl Iterator<Item = RawFd> {
         to_poll(&self.rows, &self.rings)
     }
 
-    /// How long to wait before the next look, if there is something to look at.
     pub(super) fn soon(&self) -> Option<Duration> {
         (!self.awaited.is_empty()).then_some(APART)
     }
 
-    /// Looks at the programs that have started, where what was polled says that there are any. Returns
-    /// whether it does.
+    /// Looks at the programs that have started, where what was polled says that there are any.
+    /// Returns whether it does.
     pub(super) fn look(&mut self, revents: &[i16]) -> bool {
         let has_started = revents.iter().any(|&revents| revents != 0);
         if !has_started && self.awaited.is_empty() {
@@ -136,14 +133,12 @@ impl Jobs {
         has_started
     }
 
-    /// What was found, in order of time.
     pub(in crate::sampler) fn found(&self) -> Vec<Job> {
         let mut found = self.found.clone();
         found.sort_by_key(|job| (job.time, job.pid));
         found
     }
 
-    /// The processes that have started a program since the last time.
     fn started(&mut self) -> Vec<Awaited> {
         let layout = self.layouts.shared();
         let mut started = Vec::new();

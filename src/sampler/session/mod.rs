@@ -70,16 +70,13 @@ pub struct Session {
     mover: Option<Mover>,
     /// Takes the room out that copies do not fill, if there are any.
     trimmer: Option<Trimmer>,
-    /// What copies may take, where their size adapts.
     budget: Option<Budget>,
     opened: Instant,
     includes_kernel: bool,
     has_switches: bool,
     tracepoints: Vec<(String, String)>,
     groups: Vec<(usize, usize)>,
-    /// What programs were started for, where that is watched.
     jobs: Option<Jobs>,
-    /// What the events had counted when their samples began to be taken.
     before: Vec<Option<Count>>,
     _files: Option<MoreFiles>,
 }
@@ -87,9 +84,9 @@ pub struct Session {
 #[derive(Debug)]
 struct ProcessorRing {
     ring: Ring,
-    /// The row whose first event is polled: the first row whose thread, or a thread that inherited
-    /// from it, still exists. For the others the kernel reports POLLHUP at once and forever, so
-    /// polling them would never block again.
+    // The row whose first event is polled: the first row whose thread, or a thread that inherited
+    // from it, still exists. For the others the kernel reports POLLHUP at once and forever, so
+    // polling them would never block again.
     polled: usize,
 }
 
@@ -104,22 +101,20 @@ impl Session {
         self.includes_kernel
     }
 
-    /// Whether time off the processor is recorded.
     pub(super) fn has_switches(&self) -> bool {
         self.has_switches
     }
 
-    /// System and event of those events that are tracepoints.
     pub(super) fn tracepoints(&self) -> &[(String, String)] {
         &self.tracepoints
     }
 
-    /// Whether mappings are recorded that are not to be executed.
     pub(super) fn includes_data(&self) -> bool {
         matches!(self.stacks, Stacks::Copies(_))
     }
 
-    /// Waits until a ring buffer is a quarter full, one of `others` can be read, or `timeout` is over.
+    /// Waits until a ring buffer is a quarter full, one of `others` can be read, or `timeout` is
+    /// over.
     pub fn wait<'o>(
         &mut self,
         others: impl IntoIterator<Item = BorrowedFd<'o>>,
@@ -148,7 +143,6 @@ impl Session {
         }
     }
 
-    /// What programs were started for.
     pub(super) fn jobs(&self) -> Vec<Job> {
         self.jobs.as_ref().map(Jobs::found).unwrap_or_default()
     }
@@ -214,8 +208,9 @@ impl Session {
         self.early.len() as u64 + rings.sum::<u64>()
     }
 
-    /// Leaves out the samples and switches so far; everything else is kept. The events of a running target are
-    /// opened one after the other, and the first would have samples for longer than the last.
+    // Leaves out the samples and switches so far; everything else is kept. The events of a running
+    // target are opened one after the other, and the first would have samples for longer than the
+    // last.
     pub(super) fn skip_samples(&mut self) {
         let (early, duplicates) = (&mut self.early, &mut self.duplicates);
         let mut admits = |record: RawRecord<'_>| {
@@ -251,7 +246,6 @@ impl Session {
         counts
     }
 
-    /// An event as it was asked for, and as a file describes it.
     pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &WriterEvent)> {
         self.specs.get(index).zip(self.events.get(index))
     }
@@ -313,7 +307,6 @@ impl Session {
         (self.rings.len(), size.unwrap_or(0), fullest.unwrap_or(0))
     }
 
-    /// The groups of events: of each the index of its first, and how many there are.
     pub(super) fn groups(&self) -> &[(usize, usize)] {
         &self.groups
     }
@@ -323,7 +316,6 @@ impl Session {
     }
 }
 
-/// The descriptors to poll for ring buffers.
 fn to_poll(rows: &[ThreadEvents], rings: &[ProcessorRing]) -> impl Iterator<Item = RawFd> {
     let rings = (0..).zip(rings);
     rings.map(|(processor, ring)| polled(rows, ring, processor))

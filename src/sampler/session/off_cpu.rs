@@ -12,8 +12,8 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use super::request::Request;
 use crate::sampler::events::event::EventSpec;
 
-/// How many times larger ring buffers are than for samples alone: threads that wait for each other
-/// switch a hundred thousand times a second.
+// How many times larger ring buffers are than for samples alone: threads that wait for each other
+// switch a hundred thousand times a second.
 const LARGER: usize = 8;
 
 /// The size of each ring buffer when nothing is said; for samples alone it would be `usual`, and it
@@ -23,7 +23,6 @@ pub(in crate::sampler) fn ring_bytes(usual: usize, most: usize) -> usize {
 }
 
 impl Request {
-    /// Records time off the processor too, with stacks unless that is refused later.
     pub(in crate::sampler) fn add_off_cpu(&mut self) {
         self.off_cpu = true;
         self.events.push(EventSpec::context_switches());
@@ -31,7 +30,6 @@ impl Request {
         self.precise.push(0);
     }
 
-    /// Changes the attrs, one an event, so that time off the processor is in the records.
     pub(in crate::sampler) fn ask_for_switches(&self, attrs: &mut [perf_event_attr]) {
         if !self.off_cpu {
             return;
@@ -47,7 +45,6 @@ impl Request {
         }
     }
 
-    /// Whether time off the processor is recorded with stacks.
     pub(in crate::sampler) fn has_switch_stacks(&self) -> bool {
         self.off_cpu && self.common.allowed.kernel
     }

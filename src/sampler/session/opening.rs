@@ -154,7 +154,8 @@ impl Session {
                     if options.off_cpu && !request.has_switch_stacks() {
                         notes(Note::NoSwitchStacks(Rights::look()));
                     }
-                    // After the buffers for samples: both are memory of which there is only so much.
+                    // After the buffers for samples: both are memory of which there is only so
+                    // much.
                     session.jobs =
                         Jobs::watch(target, cgroup, &request.processors, &request.common);
                     session._files = request.files;
@@ -250,7 +251,6 @@ impl Session {
     }
 }
 
-/// The processors on which a target is sampled.
 fn processors(target: &Target) -> Result<Vec<u32>, Error> {
     let online = host::online_processors();
     let Target::Processors(Some(chosen)) = target else {
@@ -262,7 +262,6 @@ fn processors(target: &Target) -> Result<Vec<u32>, Error> {
     }
 }
 
-/// What the refusal of any recording means for this target.
 fn of_target(error: Error, target: &Target, tid: i32) -> Error {
     match (error, target) {
         (Error::Forbidden { paranoid }, Target::Processors(_) | Target::Cgroup(_)) => {

@@ -14,9 +14,9 @@ pub struct Options {
     pub rate: Option<Rate>,
     /// How each sample has its stack.
     pub stacks: Stacks,
-    /// Whether copies may be smaller than `stacks` says: where so much memory may not be locked that
-    /// the ring buffers hold enough of them, and where more than [`Options::COPIED_PER_SECOND`] would
-    /// be recorded.
+    /// Whether copies may be smaller than `stacks` says: where so much memory may not be locked
+    /// that the ring buffers hold enough of them, and where more than
+    /// [`Options::COPIED_PER_SECOND`] would be recorded.
     pub fit_copies: bool,
     /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
     /// of stacks as much as comes in a quarter of a second, for time off the processor eight times

@@ -24,37 +24,28 @@ use crate::sampler::targets::existing::Existing;
 use crate::sampler::targets::target::Target;
 use crate::sampler::user_share::UserShare;
 
-/// The longest time between two passes over the buffers. After each pass the file is consistent.
+// The longest time between two passes over the buffers. After each pass the file is consistent.
 const PASS: Duration = Duration::from_millis(200);
-/// A wait that takes so much longer than it should is no accident of scheduling.
+// A wait that takes so much longer than it should is no accident of scheduling.
 const LATE: Duration = Duration::from_secs(1);
 
-/// A session, and what was there before it.
 pub(in crate::sampler) struct Open {
     pub(in crate::sampler) session: Session,
     pub(in crate::sampler) images: KernelImages,
     pub(in crate::sampler) existing: Existing,
     /// When nothing more was sampled, in nanoseconds of the clock of all records.
     pub(in crate::sampler) ended: u64,
-    /// Which part of the processor time is in user space.
     pub(in crate::sampler) user_share: UserShare,
-    /// How often those that are recorded switch to other threads.
     pub(in crate::sampler) switches: Switches,
-    /// The counters of calls, if the command counts them.
     pub(in crate::sampler) counting: Option<Counting>,
     /// Whether the recording begins before the command is executed.
     pub(in crate::sampler) begins_with_exec: bool,
-    /// Whether it ends when all that is sampled has ended.
     ends_with_target: bool,
 }
 
-/// Who takes what is sampled.
 pub(in crate::sampler) trait Sink {
-    /// Takes what was there before.
     fn begin(&mut self, open: &Open) -> io::Result<()>;
-    /// Makes one pass over the ring buffers.
     fn pass(&mut self, open: &mut Open) -> io::Result<()>;
-    /// Nothing more will come.
     fn finish(&mut self, open: &Open) -> io::Result<()>;
     /// Why nothing more is to come, if so.
     fn wants_end(&self) -> Option<End>;
@@ -64,9 +55,7 @@ pub(in crate::sampler) trait Sink {
 /// of signals.
 pub(in crate::sampler) struct Participants<'a> {
     command: Option<&'a Command>,
-    /// Who plans how the command counts its calls.
     planner: Option<&'a mut dyn CallPlanner>,
-    /// The counters, until the recording begins.
     counting: Option<Counting>,
     child: Option<Child>,
     started: bool,
@@ -105,12 +94,10 @@ impl<'a> Participants<'a> {
         })
     }
 
-    /// Whether a signal has ended it.
     pub(in crate::sampler) fn is_stopped(&self) -> bool {
         self.stop.began()
     }
 
-    /// The signal at which the command is not waited for any more.
     pub(in crate::sampler) fn left_at(&self) -> Option<i32> {
         self.stop.over()
     }
@@ -207,7 +194,6 @@ impl<'a> Participants<'a> {
         Ok(())
     }
 
-    /// Waits for `delay` to be over.
     fn sleep(&mut self, delay: Duration) -> Result<(), Error> {
         let begin = Instant::now();
         loop {
@@ -300,7 +286,6 @@ impl<'a> Participants<'a> {
         Ok(end)
     }
 
-    /// How long this process did not run although it was its turn.
     pub(in crate::sampler) fn stood(&self) -> Duration {
         self.stood
     }
@@ -322,13 +307,12 @@ impl<'a> Participants<'a> {
         }
     }
 
-    /// Does what signals demand. Tells whether the command has ended or is not waited for any more; where
-    /// there is none, whether there was a signal to end.
+    /// Does what signals demand. Tells whether the command has ended or is not waited for any more;
+    /// where there is none, whether there was a signal to end.
     fn attend(&mut self) -> bool {
         self.stop.attend(self.child.as_mut(), &self.signals)
     }
 
-    /// Whether the command runs.
     pub(in crate::sampler) fn goes_on(&mut self) -> bool {
         self.started
             && self
@@ -337,7 +321,8 @@ impl<'a> Participants<'a> {
                 .is_some_and(|child| child.ended().is_none())
     }
 
-    /// Waits for a command to end that runs when it is not recorded any more. Calls are counted no more.
+    /// Waits for a command to end that runs when it is not recorded any more. Calls are counted no
+    /// more.
     pub(in crate::sampler) fn run_on(
         &mut self,
         counting: Option<Counting>,
@@ -362,7 +347,6 @@ impl<'a> Participants<'a> {
         self.child.as_mut().and_then(Child::ended)
     }
 
-    /// Waits until a signal comes, or for `most`.
     fn pause(&self, most: Duration) {
         let mut nothing = Vec::new();
         let heard = self.counting.as_ref().map(Counting::heard);
@@ -377,7 +361,6 @@ impl<'a> Participants<'a> {
     }
 }
 
-/// The process whose calls are counted.
 fn only_process(target: &Target) -> Result<i32, Error> {
     match target {
         Target::Processes(pids) if pids.len() == 1 => Ok(pids[0]),

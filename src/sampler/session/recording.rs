@@ -17,7 +17,7 @@ use crate::sampler::output::log::Log;
 use crate::sampler::signals::Signals;
 use crate::sampler::targets::child::Ending;
 
-/// Up to this level compression takes so little time that the recorder may go before others.
+// Up to this level compression takes so little time that the recorder may go before others.
 const QUICK_COMPRESSION: u8 = 3;
 
 /// The result of a recording.
@@ -41,11 +41,11 @@ pub struct Recording {
     pub end: End,
     /// Whether a signal to the recorder ended it.
     pub interrupted: bool,
-    /// The second signal to the recorder, at which the command was not waited for any more. It gets a SIGTERM
-    /// from the kernel when the recorder has ended.
+    /// The second signal to the recorder, at which the command was not waited for any more. It gets
+    /// a SIGTERM from the kernel when the recorder has ended.
     pub left_at: Option<i32>,
-    /// How long the recorder did not run although it was its turn: somebody had stopped it, or it got no
-    /// processor. The buffers were not emptied meanwhile.
+    /// How long the recorder did not run although it was its turn: somebody had stopped it, or it
+    /// got no processor. The buffers were not emptied meanwhile.
     pub stood: Duration,
     /// Whether the kernel stopped recording the command as it started: nothing was mapped. It does
     /// so where a program gains privileges or may not be read (`begin_new_exec`).
@@ -61,12 +61,13 @@ pub struct Recording {
 /// ended, or the bounds are reached. In the latter cases a command that is still there is left
 /// alone, and waited for.
 ///
-/// A Ctrl-C reaches the command by itself. INT, TERM and HUP that are sent to the recorder alone are passed on
-/// to it, once, as a SIGTERM. Then the recorder goes on until the command ends, and a note says after a
-/// second what it waits for. At a second signal it completes the file and returns
-/// ([`Recording::left_at`]). Other signals that would end it are passed on as they are, and what the
-/// command sends to its own process group is not passed on. Processes that the command has left in the
-/// background are left alone; they are not recorded any more. Nothing is ever sent to what ran already.
+/// A Ctrl-C reaches the command by itself. INT, TERM and HUP that are sent to the recorder alone
+/// are passed on to it, once, as a SIGTERM. Then the recorder goes on until the command ends, and a
+/// note says after a second what it waits for. At a second signal it completes the file and returns
+/// ([`Recording::left_at`]). Other signals that would end it are passed on as they are, and what
+/// the command sends to its own process group is not passed on. Processes that the command has left
+/// in the background are left alone; they are not recorded any more. Nothing is ever sent to what
+/// ran already.
 ///
 /// With a planner, the command counts its calls from its start on. They are in the file only when
 /// it is whole.

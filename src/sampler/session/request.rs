@@ -28,7 +28,6 @@ pub(in crate::sampler) struct Request {
     /// How many threads are sampled; 1 where it is processors.
     pub(in crate::sampler) tasks: usize,
     pub(in crate::sampler) common: Common,
-    /// Whether copies of stacks were taken back.
     pub(in crate::sampler) copies_refused: bool,
     pub(in crate::sampler) files: Option<MoreFiles>,
 }
@@ -148,7 +147,6 @@ impl Request {
         Ok(())
     }
 
-    /// Takes the group of this event apart. Gives the names of its events.
     fn ungroup(&mut self, index: usize) -> Vec<String> {
         let leaders = leaders(&self.events);
         let group = self

@@ -11,12 +11,11 @@ use crate::sampler::signals::{self, Arrived, Sender, Signals};
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::descendants;
 
-/// Signals closer together than this are one: `timeout` sends to the process and to its group.
+// Signals closer together than this are one: `timeout` sends to the process and to its group.
 const ONCE_MORE: Duration = Duration::from_millis(500);
-/// How long the command is waited for before that is said.
+// How long the command is waited for before that is said.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// The ending of a recording by signals to the recorder.
 #[derive(Debug, Default)]
 pub(in crate::sampler) struct Stop {
     began: Option<Instant>,
@@ -26,7 +25,6 @@ pub(in crate::sampler) struct Stop {
 }
 
 impl Stop {
-    /// Whether there was a signal to end.
     pub(in crate::sampler) fn began(&self) -> bool {
         self.began.is_some()
     }
@@ -45,8 +43,8 @@ impl Stop {
     /// Asks the command and what it has started to end.
     pub(in crate::sampler) fn ask(&mut self, child: &mut Child) {
         self.began.get_or_insert_with(Instant::now);
-        // The command first: what it starts after the signal is up to it, and a shell that sees its program
-        // die would go on with the next.
+        // The command first: what it starts after the signal is up to it, and a shell that sees its
+        // program die would go on with the next.
         let others = descendants::of(child.pid());
         child.signal(libc::SIGTERM);
         for pid in others {

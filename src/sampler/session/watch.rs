@@ -50,9 +50,9 @@ pub struct Watched {
 }
 
 /// Samples until the command ends, all that is sampled has ended, the bounds are reached, or the
-/// watcher asks to stop. A command that still runs then is asked to end, as is what it has started, by
-/// SIGTERM, and waited for. Signals to end this process are for its other threads: the one that calls
-/// this holds them back. `notes` is called before the watcher is and after it.
+/// watcher asks to stop. A command that still runs then is asked to end, as is what it has started,
+/// by SIGTERM, and waited for. Signals to end this process are for its other threads: the one that
+/// calls this holds them back. `notes` is called before the watcher is and after it.
 ///
 /// # Errors
 ///
@@ -89,7 +89,6 @@ pub fn watch(
     })
 }
 
-/// The watcher as one who takes what is sampled.
 struct Audience<'a> {
     watcher: &'a mut dyn Watcher,
     counters: Counters,

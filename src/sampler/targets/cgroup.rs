@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::base::system_reason;
 use crate::sampler::error::Error;
 
-/// The largest number of groups below one that are read.
+// The largest number of groups below one that are read.
 const GROUPS: usize = 10_000;
 
 /// The directory of a control group: the path itself if it leads to one, else below the cgroup2

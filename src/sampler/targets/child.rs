@@ -171,26 +171,17 @@ impl Child {
         })
     }
 
-    /// Its process id.
     pub(in crate::sampler) fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Lets it run, and returns when it has become the command.
-    ///
-    /// # Errors
-    ///
-    /// What `exec` said.
+    /// Lets it run, and returns when it has become the command, or why `exec` failed.
     pub(in crate::sampler) fn start(&mut self, command: &Command) -> Result<(), CommandError> {
         let told = self.tell();
         self.begun(command, told)
     }
 
     /// [`Child::start`] under a tracer, which has stopped it then; `None` if it has ended.
-    ///
-    /// # Errors
-    ///
-    /// What `exec` said.
     pub(in crate::sampler) fn start_traced(
         &mut self,
         command: &Command,
@@ -253,7 +244,6 @@ impl Child {
         }
     }
 
-    /// How it ended, if it has.
     pub(in crate::sampler) fn ended(&mut self) -> Option<Ending> {
         if self.ended.is_none() {
             self.ended = self.wait(libc::WNOHANG);
@@ -261,7 +251,6 @@ impl Child {
         self.ended
     }
 
-    /// Sends it a signal, unless it has ended.
     pub(in crate::sampler) fn signal(&mut self, number: i32) {
         if self.ended().is_none() {
             signals::send(self.pid, number);
@@ -287,14 +276,14 @@ impl Child {
         }
     }
 
-    /// Whether it has ended, as far as can be known without waiting for it. That it has stopped is for who
-    /// traces it.
+    /// Whether it has ended, as far as can be known without waiting for it. That it has stopped is
+    /// for who traces it.
     fn has_ended_by_now(&self) -> bool {
         let mut found = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         let pid = self.pid.cast_unsigned();
-        // SAFETY: what is found is written to a live local; `pid` is our child and not waited for yet, and
-        // is not waited for by this.
+        // SAFETY: what is found is written to a live local; `pid` is our child and not waited for
+        // yet, and is not waited for by this.
         let got = unsafe { libc::waitid(libc::P_PID, pid, found.as_mut_ptr(), flags) };
         // SAFETY: all bits of the struct are valid values, and it is initialized.
         let found = unsafe { found.assume_init() };
@@ -323,7 +312,6 @@ fn ending(status: i32) -> Option<Ending> {
     libc::WIFEXITED(status).then(|| Ending::Exited(libc::WEXITSTATUS(status) as u8))
 }
 
-/// A pipe, closed on exec: the end to read and the end to write.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     Ok((reader.into(), writer.into()))

@@ -28,8 +28,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// The same command, without standard input, and with its standard output and standard error
-    /// discarded, as the terminal is in use.
+    /// Takes its standard input away and discards its standard output and standard error, as the
+    /// terminal is in use.
     pub fn silent(self) -> Command {
         Command {
             is_silent: true,
@@ -84,7 +84,6 @@ impl Command {
         interpreter::code_file(self.program())
     }
 
-    /// The program's name, as it was given.
     pub(in crate::sampler) fn name(&self) -> String {
         self.words
             .first()

@@ -13,12 +13,13 @@ pub(in crate::sampler) fn build_id_of(path: &Path) -> Option<BuildId> {
     build_id_below(&Root::default(), path)
 }
 
-/// The same for a path as another process sees it, which starts at the root of that process.
+/// The build ID of the file at a path as another process sees it, which starts at the root of that
+/// process.
 pub(in crate::sampler) fn build_id_below(root: &Root, path: &Path) -> Option<BuildId> {
     in_file(&root.open(path, LastLink::Follow).ok()?.file)
 }
 
-/// The same for a file with this inode, to which the path led before.
+/// The build ID of a file with this inode, to which the path led before.
 pub(in crate::sampler) fn build_id_of_inode(
     root: &Root,
     path: &Path,
@@ -30,7 +31,8 @@ pub(in crate::sampler) fn build_id_of_inode(
         .flatten()
 }
 
-/// The same for the file that a link of `/proc/PID` leads to, if it has this inode where one is stated.
+/// The build ID of the file that a link of `/proc/PID` leads to, if it has this inode where one is
+/// stated.
 pub(in crate::sampler) fn build_id_of_link(link: &Path, inode: Option<u64>) -> Option<BuildId> {
     let opened = files::open_link(link).ok()?;
     let is_meant = inode.is_none_or(|inode| opened.metadata.ino() == inode);

@@ -25,15 +25,14 @@ use crate::base::BuildId;
 use crate::files::{ListOfProcess, Root, living_thread, read_list};
 use crate::perfdata::writer::{UserMapping, blocked_record, comm_record, thread_record};
 
-/// The longest list of mappings that is read of a process at first, so that those of all others are
-/// read before those that are longer, and the longest at all. The kernel allows 65 530 mappings (of about
-/// 100 bytes, but the path of each may have 4096) unless it is told otherwise.
+// The longest list of mappings that is read of a process at first, so that those of all others are
+// read before those that are longer, and the longest at all. The kernel allows 65 530 mappings (of
+// about 100 bytes, but the path of each may have 4096) unless it is told otherwise.
 const LIST: (usize, usize) = (1 << 20, 32 << 20);
-/// How much is read of all lists, and how long all records are, in bytes.
+// How much is read of all lists, and how long all records are, in bytes.
 const LISTS: usize = 512 << 20;
 const RECORDS: usize = 128 << 20;
 
-/// A device and an inode of it.
 type File = ((u32, u32), u64);
 
 /// A process, and the number of one of its threads by which `/proc` shows its memory.
@@ -43,27 +42,20 @@ struct Shown {
     by: i32,
 }
 
-/// Records of what ran before.
 #[derive(Debug, Default)]
 pub(in crate::sampler) struct Existing {
-    /// Whole records.
     pub(in crate::sampler) records: Vec<u8>,
-    /// The number of processes whose mappings could not be read.
     pub(in crate::sampler) hidden: usize,
-    /// The number of processes that have too many mappings.
     pub(in crate::sampler) cut: usize,
-    /// How much was read of the lists of mappings.
     read: usize,
-    /// Whether mappings without code get records as well.
     data: bool,
-    /// Whether blocked threads get a switch record.
     blocked: bool,
     build_ids: FxHashMap<File, Option<BuildId>>,
 }
 
 impl Existing {
-    /// Makes the records of these processes. With `data`, mappings of files without code get records as
-    /// well; with `blocked`, each blocked thread gets a switch record.
+    /// Makes the records of these processes. With `data`, mappings of files without code get
+    /// records as well; with `blocked`, each blocked thread gets a switch record.
     pub(in crate::sampler) fn look(groups: &[Group], data: bool, blocked: bool) -> Existing {
         let mut existing = Existing {
             data,
@@ -93,7 +85,6 @@ impl Existing {
         existing
     }
 
-    /// Adds the records of one process; nothing if it has ended in the meantime.
     fn process(&mut self, group: &Group) {
         let pid = group.pid;
         self.name(pid, pid);
@@ -103,7 +94,6 @@ impl Existing {
         }
     }
 
-    /// The list of what is mapped in a process, as far as there is room for it.
     fn list(&mut self, id: i32, most: usize) -> Option<ListOfProcess> {
         let most = most.min(LISTS.saturating_sub(self.read));
         match read_list(Path::new(&format!("/proc/{id}/maps")), most, b'\n') {
@@ -119,7 +109,6 @@ impl Existing {
         }
     }
 
-    /// Adds the records of what is mapped in a process.
     fn mappings(&mut self, process: Shown, list: &ListOfProcess) {
         let mut has_room = true;
         let mut all = mappings(&list.bytes).peekable();
@@ -211,7 +200,6 @@ fn mapped_build_id(id: i32, mapping: &Mapped<'_>) -> Option<BuildId> {
         .or_else(|| elf_notes::build_id_of_inode(&Root::at(&process.join("root")), path, inode))
 }
 
-/// The path as the kernel's records have it.
 fn name(path: &[u8]) -> Vec<u8> {
     if path.is_empty() || path.starts_with(b"[anon") {
         return b"//anon".to_vec();

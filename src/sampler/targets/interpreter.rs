@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use super::program_search::in_path;
 
-/// The longest first line that the kernel reads.
+// The longest first line that the kernel reads.
 const LINE: u64 = 256;
-/// How many interpreters may be scripts themselves, as in the kernel.
+// How many interpreters may be scripts themselves, as in the kernel.
 const DEPTH: usize = 4;
 
 /// The file with the code of `program`. It may be missing or not be a program, which

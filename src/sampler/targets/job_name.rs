@@ -15,10 +15,10 @@ use std::path::Path;
 
 use crate::base::utf8;
 
-/// The longest name that is kept, in bytes. Paths of sources are shorter.
+// The longest name that is kept, in bytes. Paths of sources are shorter.
 const NAME_MAX: usize = 200;
 
-/// Options, without their dashes, with a value after them that is no source, whatever it ends in.
+// Options, without their dashes, with a value after them that is no source, whatever it ends in.
 const WITH_VALUE: [&str; 22] = [
     "o",
     "MF",
@@ -139,7 +139,7 @@ fn without_dashes(option: &str) -> &str {
     option.trim_start_matches('-')
 }
 
-/// The crate's name. Those of build scripts are all alike, so their source stands for them.
+// The crate's name. Those of build scripts are all alike, so their source stands for them.
 fn rust_crate(arguments: &[&str]) -> Option<String> {
     let name = value_of("crate-name", arguments);
     let is_source = |argument: &&&str| argument.ends_with(".rs") && !argument.starts_with('-');
@@ -152,7 +152,6 @@ fn rust_crate(arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// The last two parts of a path.
 fn end_of(path: &str) -> String {
     let mut parts = Path::new(path).iter().rev().map(OsStr::as_bytes).map(utf8);
     let file = parts.next().unwrap_or_default();

@@ -11,10 +11,9 @@ use std::path::Path;
 use crate::base::utf8;
 use crate::files::read_list;
 
-/// The most bytes that are read of a list of mappings.
+// The most bytes that are read of a list of mappings.
 pub(in crate::sampler) const MAPPINGS: usize = 32 << 20;
 
-/// A mapping of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sampler) struct Mapped<'a> {
     pub(in crate::sampler) start: u64,
@@ -24,7 +23,6 @@ pub(in crate::sampler) struct Mapped<'a> {
     pub(in crate::sampler) shared: bool,
     /// The position in the file of what is at `start`.
     pub(in crate::sampler) offset: u64,
-    /// Major and minor number of the device.
     pub(in crate::sampler) device: (u32, u32),
     pub(in crate::sampler) inode: u64,
     /// Empty if it shows no file; a line feed in it stands as `\012`.
@@ -32,21 +30,19 @@ pub(in crate::sampler) struct Mapped<'a> {
 }
 
 impl Mapped<'_> {
-    /// Whether it has code.
     pub(in crate::sampler) fn executable(&self) -> bool {
         self.protection & libc::PROT_EXEC as u32 != 0
     }
 
-    /// Its length in bytes.
     pub(in crate::sampler) fn len(&self) -> u64 {
         self.end - self.start
     }
 }
 
 impl<'a> Mapped<'a> {
-    /// The mapping of a file that this one, anonymous memory with code, has replaced: helpers for huge
-    /// pages copy a program's text and put the copy in its place. The file is on both sides of it, and
-    /// the addresses in it fit.
+    /// The mapping of a file that this one, anonymous memory with code, has replaced: helpers for
+    /// huge pages copy a program's text and put the copy in its place. The file is on both sides of
+    /// it, and the addresses in it fit.
     pub(in crate::sampler) fn replaced(
         &self,
         before: &Mapped<'a>,
@@ -67,13 +63,11 @@ impl<'a> Mapped<'a> {
     }
 }
 
-/// The list of what a process or thread has mapped, the first 32 MiB of it.
 pub(in crate::sampler) fn maps(id: i32) -> io::Result<Vec<u8>> {
     let list = read_list(Path::new(&format!("/proc/{id}/maps")), MAPPINGS, b'\n')?;
     Ok(list.bytes)
 }
 
-/// Returns the mappings in a list; other lines are passed over.
 pub(in crate::sampler) fn mappings(list: &[u8]) -> impl Iterator<Item = Mapped<'_>> {
     list.split(|byte| *byte == b'\n').filter_map(mapping)
 }

@@ -1,8 +1,9 @@
-//! The files that are mapped without a build ID: what they are when they are mapped, and of what they
-//! consist.
+//! The files that are mapped without a build ID: what they are when they are mapped, and of what
+//! they consist.
 //!
-//! A file is looked at as soon as its mapping is read from the buffers. What it consists of takes longer
-//! to find out; that waits for the end of the recording, when the file is still the same or is not hashed.
+//! A file is looked at as soon as its mapping is read from the buffers. What it consists of takes
+//! longer to find out; that waits for the end of the recording, when the file is still the same or
+//! is not hashed.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,12 +15,11 @@ use crate::base::{BuildId, FileContent, FileId};
 use crate::files::{self, LastLink, OpenedFile, Root};
 use crate::perfdata::MappedFile;
 
-/// The most files that are looked at.
+// The most files that are looked at.
 const FILES: usize = 10_000;
-/// The most bytes that are hashed, of all files.
+// The most bytes that are hashed, of all files.
 const HASHED: u64 = 4 << 30;
 
-/// The files that were mapped.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sampler) struct MappedFiles {
     /// Those that need not be looked at again.
@@ -29,8 +29,8 @@ pub(in crate::sampler) struct MappedFiles {
 }
 
 impl MappedFiles {
-    /// Looks at a file that a process has mapped. One whose path leads elsewhere by now is left out.
-    /// Returns its build ID if it has one that the kernel did not record.
+    /// Looks at a file that a process has mapped. One whose path leads elsewhere by now is left
+    /// out. Returns its build ID if it has one that the kernel did not record.
     pub(in crate::sampler) fn look(
         &mut self,
         pid: i32,
@@ -77,13 +77,13 @@ impl MappedFiles {
         all
     }
 
-    /// The paths of the files.
     pub(in crate::sampler) fn paths(&self) -> impl Iterator<Item = &[u8]> {
         self.seen.iter().map(|(_, file)| &*file.path)
     }
 }
 
-/// What a file consists of, if it is in the state in which it was mapped before and after it was read.
+/// What a file consists of, if it is in the state in which it was mapped before and after it was
+/// read.
 fn content(pid: i32, file: &MappedFile) -> Option<FileContent> {
     let opened = open(pid, &file.path, file.status.id)?;
     if files::status(&opened) != file.status {

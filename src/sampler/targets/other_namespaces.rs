@@ -1,7 +1,7 @@
 //! Files of programs that see other file systems: where they are for the rest of the machine.
 //!
-//! A process in a chroot or with mounts of its own, as in a container, tells paths that begin at its
-//! own root. While it lives, /proc leads from there to paths that last longer:
+//! A process in a chroot or with mounts of its own, as in a container, tells paths that begin at
+//! its own root. While it lives, /proc leads from there to paths that last longer:
 //!
 //! ```text
 //! /proc/PID/root       /srv/jail                                        of a chroot
@@ -23,25 +23,21 @@ use crate::base::BuildId;
 use crate::files::{Root, living_thread, read_list};
 use crate::perfdata::writer::BuildIdEntry;
 
-/// The most roots of processes that are remembered for those that end before they are looked at.
+// The most roots of processes that are remembered for those that end before they are looked at.
 const ROOTS: usize = 64;
-/// The most files that are looked at.
+// The most files that are looked at.
 const FILES: usize = 10_000;
-/// How much is read of a list of mounts, and of all of them, in bytes.
+// How much is read of a list of mounts, and of all of them, in bytes.
 const MOUNTS: (usize, usize) = (4 << 20, 256 << 20);
-/// The most places in which a file is looked for.
+// The most places in which a file is looked for.
 const CANDIDATES: usize = 64;
 
-/// The files that were mapped below other roots than our own.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sampler) struct Elsewhere {
     /// Paths and builds that need not be looked at again.
     settled: FxHashSet<(Vec<u8>, Option<BuildId>)>,
-    /// Directories at which the paths of other processes began.
     roots: Vec<PathBuf>,
-    /// How much was read of lists of mounts.
     read: usize,
-    /// Where the files are on this machine, with their builds.
     pub(in crate::sampler) found: Vec<BuildIdEntry>,
 }
 
@@ -105,7 +101,6 @@ impl Elsewhere {
 }
 
 impl Elsewhere {
-    /// The mounts that a process sees, as far as there is room for them.
     fn mounts_of(&mut self, process: &Path) -> Vec<u8> {
         let most = MOUNTS.0.min(MOUNTS.1.saturating_sub(self.read));
         let list = read_list(&process.join("mountinfo"), most, b'\n').unwrap_or_default();
@@ -114,13 +109,10 @@ impl Elsewhere {
     }
 }
 
-/// A line of mountinfo.
 struct Mount {
     device: Vec<u8>,
-    /// The directory of the file system that is mounted.
     root: PathBuf,
     point: PathBuf,
-    /// The directories that an overlay combines.
     layers: Vec<PathBuf>,
 }
 
@@ -172,7 +164,8 @@ fn mounts(list: &[u8]) -> impl Iterator<Item = Mount> + '_ {
     })
 }
 
-/// A path in which the kernel wrote a space, a tab, a line feed and a backslash as `\040` and so on.
+/// A path in which the kernel wrote a space, a tab, a line feed and a backslash as `\040` and so
+/// on.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,7 +1,7 @@
 //! Lists of the code that processes in containers generate, kept for readers of the recording.
 //!
-//! Such a list is below the root of its process, where nobody finds it once the process has ended. An
-//! open file can be read after that.
+//! Such a list is below the root of its process, where nobody finds it once the process has ended.
+//! An open file can be read after that.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -13,27 +13,24 @@ use rustc_hash::FxHashMap;
 use crate::files::{LastLink, ProcessView};
 use crate::perfdata::KeptPerfMap;
 
-/// The most processes that are looked at, those whose lists are kept open, and the most bytes of one
-/// list and of all.
+// The most processes that are looked at, those whose lists are kept open, and the most bytes of one
+// list and of all.
 const PROCESSES: usize = 4096;
 const OPENED: usize = 64;
 const BYTES: (u64, u64) = (32 << 20, 128 << 20);
-/// The start of the machine is known to a second, and with it that of a process.
+// The start of the machine is known to a second, and with it that of a process.
 const CLOCK_SLACK: Duration = Duration::from_secs(5);
-/// How often a list is looked for that is not there yet: a process may begin it late.
+// How often a list is looked for that is not there yet: a process may begin it late.
 const LOOKS: u32 = 256;
 
-/// What is known of the list of one process.
 #[derive(Debug)]
 enum List {
     /// It is where readers find it.
     Here,
-    /// It was looked for this many times.
     Missing(u32),
     Opened(File),
 }
 
-/// The lists of processes in containers.
 #[derive(Debug, Default)]
 pub(in crate::sampler) struct PerfMaps {
     lists: FxHashMap<i32, List>,
@@ -94,8 +91,8 @@ impl PerfMaps {
     }
 }
 
-/// Looks for the list of a process. It is used only if it belongs to the user of the process or to root:
-/// other users can write to the directory where it is.
+// Looks for the list of a process. It is used only if it belongs to the user of the process or to
+// root: other users can write to the directory where it is.
 fn look(pid: i32, looks: u32) -> List {
     let view = u32::try_from(pid).ok().and_then(ProcessView::of);
     let Some(view) = view else {
@@ -110,7 +107,8 @@ fn look(pid: i32, looks: u32) -> List {
     }
 }
 
-/// Whether a list may be believed to be of a process, and not of another user or an earlier process.
+/// Whether a list may be believed to be of a process, and not of another user or an earlier
+/// process.
 fn is_of(process: &ProcessView, list: &Metadata) -> bool {
     let times = list.modified().ok().zip(process.started);
     let is_later = times.is_none_or(|(written, started)| written + CLOCK_SLACK >= started);

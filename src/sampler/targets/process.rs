@@ -1,4 +1,5 @@
-//! A running process, as /proc has it: its program, what is mapped in it, whether it may be sampled.
+//! A running process, as /proc has it: its program, what is mapped in it, whether it may be
+//! sampled.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -91,7 +92,6 @@ impl Process {
     }
 }
 
-/// The files with code in a list of mappings, and the bytes of code in none.
 fn mapped(maps: &[u8]) -> (Vec<MappedFile>, u64) {
     let mut files = BTreeMap::new();
     let mut generated: u64 = 0;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::command_error::CommandError;
 
-/// Where programs are looked for when `PATH` is not set.
+// Where programs are looked for when `PATH` is not set.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 fn refused(program: &str, error: &io::Error) -> CommandError {
@@ -56,8 +56,8 @@ pub(super) fn locate(name: &OsStr, path: &OsStr) -> Result<PathBuf, CommandError
     Err(refused(&shown, &error))
 }
 
-/// Whether there is an executable file at `path`. What the permission bits do not tell (access
-/// lists, a missing interpreter), `exec` will.
+// Whether there is an executable file at `path`. What the permission bits do not tell (access
+// lists, a missing interpreter), `exec` will.
 fn executable(path: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {

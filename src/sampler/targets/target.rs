@@ -11,7 +11,7 @@ use crate::sampler::capabilities;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::status::field;
 
-/// The longest name that the kernel keeps of a process.
+// The longest name that the kernel keeps of a process.
 const NAME_MAX: usize = 15;
 
 /// Who is sampled.
@@ -34,7 +34,6 @@ pub enum Target {
     Cgroup(PathBuf),
 }
 
-/// A process and those of its threads that are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sampler) struct Group {
     pub(in crate::sampler) pid: i32,
@@ -85,12 +84,10 @@ impl Target {
         matches!(self, Target::Cgroup(path) if cgroup::is_empty(path))
     }
 
-    /// Whether it is threads that are sampled, and not processors.
     pub(in crate::sampler) fn is_of_tasks(&self) -> bool {
         !matches!(self, Target::Processors(_) | Target::Cgroup(_))
     }
 
-    /// Whether what the threads start is sampled too.
     pub(in crate::sampler) fn inherits(&self) -> bool {
         self.is_of_tasks() && !matches!(self, Target::Threads(_))
     }
@@ -129,7 +126,6 @@ impl Target {
         }
     }
 
-    /// The threads to sample that run now.
     pub(in crate::sampler) fn tasks(&self) -> Vec<i32> {
         match self {
             Target::Held(pid) => vec![*pid],
@@ -180,12 +176,10 @@ fn has_ended(number: i32, thread: bool) -> bool {
     is_zombie(number) && (thread || threads(number).into_iter().all(is_zombie))
 }
 
-/// All processes.
 fn processes() -> Vec<i32> {
     numbered(Path::new("/proc"))
 }
 
-/// The threads of a process; none when it has ended.
 fn threads(pid: i32) -> Vec<i32> {
     numbered(Path::new(&format!("/proc/{pid}/task")))
 }
@@ -196,14 +190,12 @@ fn tree(pid: i32) -> Vec<i32> {
     all
 }
 
-/// The process to which a thread belongs.
 fn leader(tid: i32) -> i32 {
     let status = fs::read(format!("/proc/{tid}/status")).unwrap_or_default();
     let leader = field(&utf8(&status), "Tgid").and_then(|number| number.parse().ok());
     leader.unwrap_or(tid)
 }
 
-/// The number of the user to whom a thread belongs.
 pub(in crate::sampler) fn user(tid: i32) -> Option<u32> {
     Some(fs::metadata(format!("/proc/{tid}/stat")).ok()?.uid())
 }

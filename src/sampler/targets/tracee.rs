@@ -1,5 +1,5 @@
-//! A thread that is traced: a child until its calls are counted, and as long as it has one thread, or for a
-//! moment a thread of a process that runs.
+//! A thread that is traced: a child until its calls are counted, and as long as it has one thread,
+//! or for a moment a thread of a process that runs.
 #![expect(unsafe_code, reason = "ptrace and waitpid have no safe interface")]
 
 use std::cell::RefCell;
@@ -9,14 +9,11 @@ use std::ptr;
 
 use crate::sampler::kernel::check;
 
-/// Why a traced process has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sampler) enum Stop {
-    /// It became another program.
     Exec,
     /// It came to a breakpoint, or has made a step.
     Trap,
-    /// It is about to get this signal.
     Signal(i32),
     /// It has made a thread or process.
     Made,
@@ -24,16 +21,15 @@ pub(in crate::sampler) enum Stop {
     Asked,
     /// It begins or ends a system call.
     Call,
-    /// Something else, which is of no interest.
     Other,
     /// It has ended, with this status of `waitpid`.
     Ended(i32),
 }
 
-/// In place of the status of a thread that is not traced any more: no end, as [`Stop::Ended`] has it otherwise.
+// In place of the status of a thread that is not traced any more: no end, as `Stop::Ended` has it
+// otherwise.
 pub(in crate::sampler) const GONE: i32 = 0x7f;
 
-/// A thread that is traced by this thread.
 #[derive(Debug)]
 pub(in crate::sampler) struct Tracee {
     pid: i32,
@@ -42,20 +38,20 @@ pub(in crate::sampler) struct Tracee {
 }
 
 impl Tracee {
-    /// Begins to trace a process until it executes a program. It runs on, also when this thread ends.
+    /// Begins to trace a process until it executes a program. It runs on, also when this thread
+    /// ends.
     pub(in crate::sampler) fn seize(pid: i32) -> io::Result<Tracee> {
         Tracee::seize_with(pid, libc::PTRACE_O_TRACEEXEC)
     }
 
-    /// Begins to trace a thread of any process, and asks it to stop. When this thread ends, the traced
-    /// one runs on.
+    /// Begins to trace a thread of any process, and asks it to stop. When this thread ends, the
+    /// traced one runs on.
     pub(in crate::sampler) fn interrupt(tid: i32) -> io::Result<Tracee> {
         let tracee = Tracee::seize_with(tid, 0)?;
         tracee.stop()?;
         Ok(tracee)
     }
 
-    /// Asks it to stop.
     pub(in crate::sampler) fn stop(&self) -> io::Result<()> {
         request(libc::PTRACE_INTERRUPT, self.pid, 0, 0)
     }
@@ -87,7 +83,6 @@ impl Tracee {
         self.pid
     }
 
-    /// Waits until it stops or ends.
     pub(in crate::sampler) fn wait(&self) -> io::Result<Stop> {
         loop {
             if let Some(stop) = self.waited(libc::__WALL)? {
@@ -96,7 +91,6 @@ impl Tracee {
         }
     }
 
-    /// Whether it has stopped or ended.
     pub(in crate::sampler) fn has_stopped(&self) -> io::Result<Option<Stop>> {
         self.waited(libc::__WALL | libc::WNOHANG)
     }
@@ -104,8 +98,8 @@ impl Tracee {
     fn waited(&self, flags: libc::c_int) -> io::Result<Option<Stop>> {
         let mut status = 0;
         loop {
-            // SAFETY: the status is written to a live local; `pid` is traced by this thread and has not
-            // been waited for.
+            // SAFETY: the status is written to a live local; `pid` is traced by this thread and has
+            // not been waited for.
             let got = check(unsafe { libc::waitpid(self.pid, &mut status, flags) });
             match got {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -122,14 +116,13 @@ impl Tracee {
         request(libc::PTRACE_CONT, self.pid, 0, signal as usize)
     }
 
-    /// Lets it run on until it begins or ends a system call.
     pub(in crate::sampler) fn resume_to_call(&self) -> io::Result<()> {
         request(libc::PTRACE_SYSCALL, self.pid, 0, 0)
     }
 
-    /// Makes it begin a system call again that was interrupted when it was asked to stop. The kernel does
-    /// that for most, and programs take the others to have been interrupted by a signal (signal(7)).
-    /// Without effect if there is a signal for it.
+    // Makes it begin a system call again that was interrupted when it was asked to stop. The kernel
+    // does that for most, and programs take the others to have been interrupted by a signal
+    // (signal(7)). Without effect if there is a signal for it.
     pub(in crate::sampler) fn begin_call_again(&self) -> io::Result<()> {
         if self.interrupted.borrow().is_some() {
             return Ok(());
@@ -168,8 +161,8 @@ impl Tracee {
         request(SET_BLOCKED, self.pid, size_of::<u64>(), from)
     }
 
-    /// The address of what it shares with the kernel for restartable sequences (rseq(2)); `None` if it
-    /// has none, or the kernel does not tell (before Linux 5.13).
+    /// The address of what it shares with the kernel for restartable sequences (rseq(2)); `None` if
+    /// it has none, or the kernel does not tell (before Linux 5.13).
     pub(in crate::sampler) fn sequences(&self) -> Option<u64> {
         let mut configuration = [0u64; 3];
         let to = ptr::from_mut(&mut configuration) as usize;
@@ -178,7 +171,6 @@ impl Tracee {
         Some(configuration[0]).filter(|&at| at != 0)
     }
 
-    /// What came with the signal that it is about to get.
     pub(in crate::sampler) fn signal(&self) -> io::Result<SignalInfo> {
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let to = info.as_mut_ptr() as usize;
@@ -187,7 +179,6 @@ impl Tracee {
         Ok(SignalInfo(unsafe { info.assume_init() }))
     }
 
-    /// Sets what comes with the signal with which it is resumed.
     pub(in crate::sampler) fn set_signal(&self, info: &SignalInfo) -> io::Result<()> {
         let from = ptr::from_ref(&info.0) as usize;
         request(libc::PTRACE_SETSIGINFO, self.pid, 0, from)
@@ -198,8 +189,8 @@ impl Tracee {
         request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
     }
 
-    /// Lets it run until it makes a thread or process, which is traced from its start, gets a signal, or has
-    /// become another program.
+    /// Lets it run until it makes a thread or process, which is traced from its start, gets a
+    /// signal, or has become another program.
     pub(in crate::sampler) fn resume_alone(&self) -> io::Result<()> {
         let stops = libc::PTRACE_O_TRACESYSGOOD
             | libc::PTRACE_O_TRACECLONE
@@ -210,7 +201,6 @@ impl Tracee {
         self.resume(0)
     }
 
-    /// The thread or process that it has just made.
     pub(in crate::sampler) fn made(&self) -> io::Result<Tracee> {
         let mut number: libc::c_ulong = 0;
         let to = ptr::from_mut(&mut number) as usize;
@@ -219,7 +209,6 @@ impl Tracee {
         Ok(Tracee::of(pid))
     }
 
-    /// Its registers, while it is stopped.
     #[cfg(target_arch = "x86_64")]
     pub(in crate::sampler) fn registers(&self) -> io::Result<Registers> {
         let mut registers = std::mem::MaybeUninit::<libc::user_regs_struct>::zeroed();
@@ -229,28 +218,25 @@ impl Tracee {
         Ok(Registers(unsafe { registers.assume_init() }))
     }
 
-    /// Sets its registers, while it is stopped.
     #[cfg(target_arch = "x86_64")]
     pub(in crate::sampler) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
         let from = ptr::from_ref(&registers.0) as usize;
         request(libc::PTRACE_SETREGS, self.pid, 0, from)
     }
 
-    /// Its registers, while it is stopped.
     #[cfg(not(target_arch = "x86_64"))]
     pub(in crate::sampler) fn registers(&self) -> io::Result<Registers> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Sets its registers, while it is stopped.
     #[cfg(not(target_arch = "x86_64"))]
     pub(in crate::sampler) fn set_registers(&self, _: &Registers) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// System calls that end with EINTR when a thread stops, also if no signal has come. Those for sockets
-/// do so if they have a timeout.
+// System calls that end with EINTR when a thread stops, also if no signal has come. Those for
+// sockets do so if they have a timeout.
 const INTERRUPTED: [i64; 18] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
@@ -272,8 +258,8 @@ const INTERRUPTED: [i64; 18] = [
     libc::SYS_accept4,
 ];
 
-/// What a stop for a system call looks like (`PTRACE_O_TRACESYSGOOD`). If the tracer is killed then, the
-/// kernel takes it for no signal.
+// What a stop for a system call looks like (`PTRACE_O_TRACESYSGOOD`). If the tracer is killed then,
+// the kernel takes it for no signal.
 const CALL: i32 = libc::SIGTRAP | 0x80;
 const GET_BLOCKED: libc::c_uint = 0x420a;
 const SET_BLOCKED: libc::c_uint = 0x420b;
@@ -296,7 +282,8 @@ fn has_signal(tid: i32) -> bool {
         .is_none_or(|(waiting, blocked)| waiting & !blocked != 0)
 }
 
-/// A child or tracee of this thread that has stopped or ended and was not waited for; it still is not.
+/// A child or tracee of this thread that has stopped or ended and was not waited for; it still is
+/// not.
 pub(in crate::sampler) fn waiting() -> Option<i32> {
     let mut found = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let ends = libc::WEXITED | libc::WSTOPPED;
@@ -318,7 +305,6 @@ pub(in crate::sampler) fn share_memory(one: i32, other: i32) -> bool {
     compared == 0
 }
 
-/// What a status of `waitpid` says.
 fn stop(status: libc::c_int) -> Stop {
     if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
         return Stop::Ended(status);
@@ -337,16 +323,13 @@ fn stop(status: libc::c_int) -> Stop {
     }
 }
 
-/// What comes with a signal: who has sent it, and more.
 #[derive(Clone, Copy)]
 pub(in crate::sampler) struct SignalInfo(libc::siginfo_t);
 
-/// The registers of a traced process.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Registers(libc::user_regs_struct);
 
-/// The registers of a traced process.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Registers;
@@ -385,8 +368,8 @@ impl Registers {
         Some(self)
     }
 
-    /// Those with which a system call begins again that the kernel would have restarted or continued on
-    /// the way back (`ERESTARTSYS` and those behind it).
+    /// Those with which a system call begins again that the kernel would have restarted or
+    /// continued on the way back (`ERESTARTSYS` and those behind it).
     pub(in crate::sampler) fn restarted(mut self) -> Registers {
         let registers = &mut self.0;
         let is_call = registers.orig_rax.cast_signed() >= 0;
@@ -401,7 +384,7 @@ impl Registers {
         self.0.rsp
     }
 
-    /// The same in no system call.
+    /// Those with which the thread is in no system call.
     pub(in crate::sampler) fn without_call(mut self) -> Registers {
         self.0.orig_rax = u64::MAX;
         self
@@ -415,7 +398,6 @@ impl Registers {
         ]
     }
 
-    /// The registers with which the instruction `syscall` makes this system call.
     pub(in crate::sampler) fn calling(mut self, number: i64, arguments: [u64; 6]) -> Registers {
         let registers = &mut self.0;
         [
@@ -432,7 +414,6 @@ impl Registers {
         self
     }
 
-    /// What a system call returned.
     pub(in crate::sampler) fn result(&self) -> io::Result<u64> {
         let result = self.0.rax.cast_signed();
         match i32::try_from(result.wrapping_neg()) {
@@ -489,9 +470,10 @@ impl Registers {
 
 fn request(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: of the requests that are made here, GETREGS writes and SETREGS reads one
-    // user_regs_struct at `data`, which is the address of a live one, GETSIGINFO and SETSIGINFO do so
-    // with a siginfo_t, GETEVENTMSG writes one unsigned long, and the two for blocked signals and the one
-    // for restartable sequences write or read at most as many bytes as `address` states; the others touch no memory of ours.
+    // user_regs_struct at `data`, which is the address of a live one, GETSIGINFO and SETSIGINFO do
+    // so with a siginfo_t, GETEVENTMSG writes one unsigned long, and the two for blocked signals
+    // and the one for restartable sequences write or read at most as many bytes as `address`
+    // states; the others touch no memory of ours.
     let done = unsafe { libc::ptrace(request, pid, address, data) };
     if done == -1 {
         return Err(io::Error::last_os_error());

@@ -7,8 +7,8 @@
 //!
 //! The buffers of the processors are drained one after the other. If they were written until there
 //! is no room, the first processor would have samples for longer than the last, and mappings of the
-//! last would be missing to samples of the first. So as soon as the buffers may hold more than there
-//! is room for, their records are put in order of time, and the file ends at one moment.
+//! last would be missing to samples of the first. So as soon as the buffers may hold more than
+//! there is room for, their records are put in order of time, and the file ends at one moment.
 
 use std::io::{self, Seek, Write};
 
@@ -20,24 +20,20 @@ use crate::perfdata::raw::{self, Offsets, RawRecord};
 use crate::perfdata::writer::BuildIdEntry;
 use crate::sampler::session::Session;
 
-/// What the features take that are made at the end (times, compression), and the last records: the
-/// end of a round, losses.
+// What the features take that are made at the end (times, compression), and the last records: the
+// end of a round, losses.
 const END_BYTES: u64 = 512;
-/// What the last record of an event takes at most.
+// What the last record of an event takes at most.
 const EVENT_BYTES: u64 = 128;
 
-/// The size that a file must not pass.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct Limit {
     most: u64,
-    /// The bytes that come at the end, whatever is recorded.
     fixed: u64,
-    /// Whether a record had no room.
     is_reached: bool,
 }
 
 impl<W: Write + Seek> Log<W> {
-    /// Keeps the file within this number of bytes.
     pub(in crate::sampler) fn limit(&mut self, most: Option<u64>) {
         self.limit = most.map(|most| Limit {
             most,
@@ -46,12 +42,10 @@ impl<W: Write + Seek> Log<W> {
         });
     }
 
-    /// Whether the file has no room for the next record.
     pub(in crate::sampler) fn is_full(&self) -> bool {
         self.limit.is_some_and(|limit| limit.is_reached)
     }
 
-    /// Reserves room for what comes at the end of the file.
     pub(in crate::sampler) fn reserve(&mut self, about: &About<'_>) {
         if let Some(limit) = &mut self.limit {
             let kernel = about
@@ -67,7 +61,6 @@ impl<W: Write + Seek> Log<W> {
         }
     }
 
-    /// Whether this many bytes of records may exceed the room that is left in the file.
     pub(in crate::sampler) fn may_fill(&self, bytes: u64) -> bool {
         let room = self.room();
         room.is_some_and(|room| self.writer.most_appended(bytes) > room)
@@ -127,7 +120,8 @@ impl<W: Write + Seek> Log<W> {
     }
 }
 
-/// The most bytes that a file has of a record: of a mapping its build id or what it is known by, too.
+/// The most bytes that a file has of a record: of a mapping its build id or what it is known by,
+/// too.
 fn most_written(record: RawRecord<'_>) -> u64 {
     let size = record.bytes().len();
     let build_id = match record.kind() {
@@ -138,7 +132,6 @@ fn most_written(record: RawRecord<'_>) -> u64 {
     size as u64 + build_id
 }
 
-/// Whole records, those of equal time in their order.
 fn in_order_of_time<'a>(records: &'a [u8], offsets: &Offsets) -> Vec<RawRecord<'a>> {
     let mut order: Vec<_> = raw::records(records).collect();
     order.sort_by_key(|record| record.time(offsets).unwrap_or(0));
