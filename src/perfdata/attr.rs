@@ -21,13 +21,13 @@ use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, Endianness, SampleF
 use super::cursor::Cursor;
 use super::error::Flaw;
 
-/// The smallest size that a kernel ever gave it.
+// The smallest size that a kernel ever gave it.
 pub(super) const MIN_ATTR_SIZE: u64 = 64;
-/// Far beyond any kernel's size of it.
+// Far beyond any kernel's size of it.
 pub(super) const MAX_ATTR_SIZE: u64 = 4096;
-/// The bit of `PERF_FORMAT_LOST` in `read_format`.
+// The bit of `PERF_FORMAT_LOST` in `read_format`.
 pub(super) const READ_FORMAT_LOST: u64 = 1 << 4;
-/// The bit of `PERF_SAMPLE_BRANCH_COUNTERS` in `branch_sample_type`.
+// The bit of `PERF_SAMPLE_BRANCH_COUNTERS` in `branch_sample_type`.
 pub(super) const BRANCH_COUNTERS: u64 = 1 << 19;
 
 /// One event's settings. Fields that the recorder's kernel did not have yet are zero.
@@ -101,19 +101,17 @@ impl Attr {
         self.flags
     }
 
-    /// The flags that are known.
     pub(crate) fn flags(&self) -> AttrFlags {
         AttrFlags::from_bits_truncate(self.flags)
     }
 
-    /// Replaces the flags, for tests of what they mean.
     #[cfg(test)]
     pub(crate) fn set_flags(&mut self, flags: AttrFlags) {
         self.flags = flags.bits();
     }
 
-    /// Whether a recorder has moved the copy of the user's stack into the RAW field of samples, where
-    /// only who knows of it looks. The attr still states the registers and the size.
+    /// Whether a recorder has moved the copy of the user's stack into the RAW field of samples,
+    /// where only who knows of it looks. The attr still states the registers and the size.
     pub(super) fn carries_copy(&self) -> bool {
         let format = self.sample_format();
         let is_stated = self.sample_regs_user != 0 && self.sample_stack_user != 0;
@@ -122,12 +120,10 @@ impl Attr {
             && !format.intersects(SampleFormat::REGS_USER | SampleFormat::STACK_USER)
     }
 
-    /// The fields of samples that are known.
     pub(crate) fn sample_format(&self) -> SampleFormat {
         SampleFormat::from_bits_truncate(self.sample_type)
     }
 
-    /// The form of branch stacks that is known.
     pub(crate) fn branch_format(&self) -> BranchSampleFormat {
         BranchSampleFormat::from_bits_truncate(self.branch_sample_type)
     }
@@ -151,12 +147,10 @@ impl Attr {
 
 #[cfg(feature = "record")]
 impl Attr {
-    /// Returns whether threads that start later are sampled too.
     pub(crate) fn inherits(&self) -> bool {
         self.flags().contains(AttrFlags::INHERIT)
     }
 
-    /// Returns whether nothing in the kernel is counted.
     pub(crate) fn excludes_kernel(&self) -> bool {
         self.flags().contains(AttrFlags::EXCLUDE_KERNEL)
     }
@@ -167,10 +161,9 @@ impl Attr {
     }
 }
 
-/// The 64 flag bits in the order that a little-endian machine gives them.
-///
-/// Compilers for big-endian machines lay bit fields out from the other end of each byte, so there
-/// every byte is mirrored; the two bits of `precise_ip` are then in the wrong order as well.
+// The 64 flag bits in the order that a little-endian machine gives them. Compilers for big-endian
+// machines lay bit fields out from the other end of each byte, so there every byte is mirrored; the
+// two bits of `precise_ip` are then in the wrong order as well.
 fn flag_bits(bytes: &[u8], endian: Endianness) -> u64 {
     let mut array = [0; 8];
     array.copy_from_slice(&bytes[..8]);

@@ -4,14 +4,12 @@
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex};
 
-/// How many buffers are kept for use again. As many come free at once as were filled before records
-/// were handed out; memory that is given back and taken again costs a page fault for each page.
+// How many buffers are kept for use again. As many come free at once as were filled before records
+// were handed out; memory that is given back and taken again costs a page fault for each page.
 const FREE: usize = 16;
 
-/// Memory of buffers that are in use no more.
 type Free = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Bytes with records.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -23,7 +21,6 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Bytes as they stand in the file from this place on.
     pub(super) fn of_file(bytes: Vec<u8>, offset: u64) -> Buffer {
         Buffer {
             bytes,
@@ -33,7 +30,6 @@ impl Buffer {
         }
     }
 
-    /// Bytes that grew from the COMPRESSED record at this place.
     pub(super) fn decompressed(bytes: Vec<u8>, offset: u64) -> Buffer {
         let mut buffer = Buffer::of_file(bytes, offset);
         buffer.compressed = true;
@@ -44,7 +40,6 @@ impl Buffer {
         &self.bytes
     }
 
-    /// The place in the file of the byte at `position`.
     pub(super) fn place(&self, position: usize) -> u64 {
         if self.compressed {
             self.offset
@@ -114,15 +109,12 @@ impl Deref for SharedBytes {
 #[derive(Default)]
 pub(super) struct Buffers {
     slots: Vec<(Option<Arc<Buffer>>, usize)>,
-    /// Slots that are in use no more.
     empty_slots: Vec<u32>,
     free: Free,
-    /// The bytes of all buffers in use.
     held: u64,
 }
 
 impl Buffers {
-    /// An empty vector, one that was used before where there is one.
     pub(super) fn empty(&mut self) -> Vec<u8> {
         let free = self.free.lock().ok().and_then(|mut free| free.pop());
         let mut bytes = free.unwrap_or_default();
@@ -150,7 +142,6 @@ impl Buffers {
         (slot, buffer)
     }
 
-    /// The buffer of a record that waits.
     pub(super) fn of(&self, slot: u32) -> Option<&Arc<Buffer>> {
         self.slots[slot as usize].0.as_ref()
     }
@@ -159,7 +150,6 @@ impl Buffers {
         self.slots[slot as usize].1 += 1;
     }
 
-    /// One record less waits in `slot`.
     pub(super) fn done(&mut self, slot: u32) {
         let (buffer, waiting) = &mut self.slots[slot as usize];
         *waiting -= 1;

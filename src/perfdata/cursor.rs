@@ -16,17 +16,14 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, endian }
     }
 
-    /// The number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All bytes that are left.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The next `n` bytes.
     pub(super) fn take(&mut self, n: u64, what: &'static str) -> Result<&'a [u8], Flaw> {
         let split = usize::try_from(n)
             .ok()
@@ -79,7 +76,6 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// `count` words of 64 bits.
     pub(super) fn words(&mut self, count: u64, what: &'static str) -> Result<Words<'a>, Flaw> {
         let bytes = self.take(count.saturating_mul(8), what)?;
         Ok(Words {

@@ -5,13 +5,12 @@
 
 use zstd_safe::{DCtx, InBuffer, OutBuffer};
 
-/// No block grows beyond this, whatever the file says.
+// No block grows beyond this, whatever the file says.
 const MAX_BLOCK: usize = 64 << 20;
 
-/// So much of a block is in memory at once: a block can grow a thousandfold.
+// So much of a block is in memory at once: a block can grow a thousandfold.
 const PART: usize = 1 << 20;
 
-/// The zstd block of one record, as far as it was read.
 pub(super) struct Block<'a> {
     bytes: &'a [u8],
     /// The number of bytes that were read, and that came of them.
@@ -29,7 +28,6 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The decompression stream of one file.
 pub(super) struct Decompressor {
     stream: DCtx<'static>,
     limit: usize,

@@ -33,7 +33,6 @@ impl Reader {
         self.hand_out_spilled(limit, state, visit)
     }
 
-    /// Hands out the records on disk that are not later than `limit`.
     fn hand_out_spilled<V: FnMut(&Reader, &Record<'_>)>(
         &mut self,
         limit: u64,
@@ -166,14 +165,12 @@ impl Reader {
         visit(self, &record);
     }
 
-    /// Counts a record of a type that is not known.
     pub(super) fn unknown(&mut self, kind: u32, offset: u64) {
         self.caveats.add_with(CaveatKind::UnknownRecord, 1, || {
             format!("at offset {offset:#x}: type {kind}")
         });
     }
 
-    /// The time of a kernel's record.
     pub(super) fn time_of(&self, header: &PerfEventHeader, body: &[u8]) -> Option<u64> {
         if header.type_ == constants::PERF_RECORD_SAMPLE {
             let event = self.event_of_sample(body)?;
@@ -223,8 +220,8 @@ mod tests {
         record
     }
 
-    /// Times and places of records in the order in which they are handed out, if no more than `most`
-    /// bytes may wait in memory.
+    /// Times and places of records in the order in which they are handed out, if no more than
+    /// `most` bytes may wait in memory.
     fn handed_out(times: &[u64], in_a_buffer: usize, most: u64) -> Vec<(u64, u64)> {
         let mut reader = empty_recording(4, 1 << 18);
         let mut state = State::with(Sorter::of_all(), most, true);

@@ -50,7 +50,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same error, with the file where none is named yet.
+    /// Names the file where none is named yet.
     pub(super) fn in_file(self, file: Option<&Path>) -> Error {
         match self {
             Error::Io { path: None, source } => Error::Io {
@@ -71,15 +71,15 @@ impl From<io::Error> for Error {
 /// What is wrong with one record or section, which is skipped and reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// `what` needs more bytes than there are.
     Short {
         what: &'static str,
         needed: u64,
         left: u64,
     },
-    /// `what` has an impossible value.
-    Value { what: &'static str, value: u64 },
-    /// A fact without numbers.
+    Value {
+        what: &'static str,
+        value: u64,
+    },
     Fact(&'static str),
 }
 

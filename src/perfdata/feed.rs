@@ -16,7 +16,6 @@ use super::{Reader, Record};
 pub struct Feed {
     reader: Reader,
     state: State,
-    /// The number of bytes so far.
     at: u64,
 }
 

@@ -25,21 +25,17 @@ use super::error::{Error, Flaw};
 use super::source::Source;
 use super::{Attr, Feature};
 
-/// The size of the header in file mode.
 const FILE_HEADER: u64 = 104;
-/// The size of the header in pipe mode.
 const PIPE_HEADER: u64 = 16;
-/// The sizes of `struct perf_event_attr` in the time of version 1 files.
 const VERSION_1_ATTR_SIZES: [u64; 6] = [64, 72, 80, 96, 104, 112];
-/// The offset of the event types, a section that is not used since 2011, in a file that proftool has
-/// not finished. Readers pass over the section as its size is 0.
+// The offset of the event types, a section that is not used since 2011, in a file that proftool has
+// not finished. Readers pass over the section as its size is 0.
 pub(super) const UNFINISHED: u64 = u64::from_be_bytes(*b"unfinish");
-/// More events than any recording has.
+// More events than any recording has.
 const MAX_EVENTS: u64 = 1 << 16;
-/// More instances of one event (a processor and thread each) than any recording has.
+// More instances of one event (a processor and thread each) than any recording has.
 const MAX_IDS: u64 = 1 << 24;
 
-/// A part of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) offset: u64,
@@ -59,16 +55,12 @@ impl Section {
     }
 }
 
-/// What the first bytes say.
 #[derive(Clone, Debug)]
 pub(super) enum Start {
-    /// A file with sections.
     File(FileHeader),
-    /// A stream of records.
     Pipe(Endianness),
 }
 
-/// The header in file mode.
 #[derive(Clone, Debug)]
 pub(super) struct FileHeader {
     pub(super) endian: Endianness,
@@ -76,12 +68,10 @@ pub(super) struct FileHeader {
     attr_entry_size: u64,
     attrs: Section,
     pub(super) data: Section,
-    /// Whether the recorder says that it has not finished the file.
     pub(super) is_unfinished: bool,
     pub(super) features: Vec<Feature>,
 }
 
-/// Where the records of pipe mode begin.
 pub(super) const PIPE_DATA: u64 = PIPE_HEADER;
 
 /// Reads the header.
@@ -93,7 +83,6 @@ pub(super) fn read(source: &mut Source) -> Result<(Start, Vec<u8>), Error> {
     Ok((start, bytes))
 }
 
-/// The words that recordings begin with, of either byte order and version.
 const MAGIC: [&[u8; 8]; 3] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE"];
 
 /// Whether these are the first bytes of a recording.

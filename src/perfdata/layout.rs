@@ -11,7 +11,6 @@ use super::cursor::Cursor;
 use super::offsets::{Field, Offsets};
 use super::origin::Origin;
 
-/// The layout of the records of one event.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) endian: Endianness,
@@ -62,12 +61,10 @@ impl Layout {
         Cursor::new(body.get(at?..)?, self.endian).u64("").ok()
     }
 
-    /// The time of a sample.
     pub(super) fn time_of_sample(&self, body: &[u8]) -> Option<u64> {
         self.word_at(body, self.offsets.in_sample(Field::Time))
     }
 
-    /// The event id of a sample.
     pub(super) fn id_of_sample(&self, body: &[u8]) -> Option<u64> {
         self.word_at(body, self.offsets.in_sample(Field::Id))
     }

@@ -2,9 +2,9 @@
 //!
 //! Reading: a [`Reader`] opens a file, a directory or a pipe in either byte order, and hands out
 //! [`Record`]s in order of time. It is built on the layouts, flags and numbers of
-//! `linux-perf-event-reader`, behind one bounds-checked cursor: every size and count is compared with the
-//! bytes that are left before it is used. Damaged parts are skipped, counted, and reported with their
-//! offset in the file.
+//! `linux-perf-event-reader`, behind one bounds-checked cursor: every size and count is compared
+//! with the bytes that are left before it is used. Damaged parts are skipped, counted, and reported
+//! with their offset in the file.
 //!
 //! ```text
 //!  source   bytes: pread into own buffers, or a pipe

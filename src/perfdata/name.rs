@@ -45,7 +45,6 @@ const CACHE_OPERATION: [(&str, &str); 3] = [
     ("prefetches", "prefetch-misses"),
 ];
 
-/// The name of the event as perf prints it, with modifiers.
 pub(super) fn of(attr: &Attr) -> String {
     let listed = |names: &[&str]| {
         let index = usize::try_from(attr.config & 0xffff_ffff).ok()?;
@@ -75,8 +74,8 @@ fn cache(config: u64) -> Option<String> {
     }
 }
 
-/// `:` and what was counted where it is not everything: `u`ser, `k`ernel, `h`ypervisor, `p`recise,
-/// `H`ost and `G`uest. As perf's `perf_evsel__add_modifiers`.
+// `:` and what was counted where it is not everything: `u`ser, `k`ernel, `h`ypervisor, `p`recise,
+// `H`ost and `G`uest. As perf's `perf_evsel__add_modifiers`.
 fn modifiers(attr: &Attr) -> String {
     let flags = attr.flags();
     let mut out = String::new();

@@ -23,8 +23,7 @@ use super::attr::READ_FORMAT_LOST;
 
 const WORD: usize = 8;
 
-/// The order of the fields of a sample that take one word each (`perf_output_sample` in the
-/// kernel).
+// The order of the fields of a sample that take one word each (`perf_output_sample` in the kernel).
 const SAMPLE: [SampleFormat; 9] = [
     SampleFormat::IDENTIFIER,
     SampleFormat::IP,
@@ -37,7 +36,7 @@ const SAMPLE: [SampleFormat; 9] = [
     SampleFormat::PERIOD,
 ];
 
-/// The order of the fields of `struct sample_id` (`__perf_event__output_id_sample`).
+// The order of the fields of `struct sample_id` (`__perf_event__output_id_sample`).
 const TRAILER: [SampleFormat; 6] = [
     SampleFormat::TID,
     SampleFormat::TIME,
@@ -47,18 +46,13 @@ const TRAILER: [SampleFormat; 6] = [
     SampleFormat::IDENTIFIER,
 ];
 
-/// A field that has a fixed place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// The process and the thread, a half each.
     Task,
-    /// Nanoseconds of the recording's clock.
     Time,
-    /// The id of the event, by which a record tells its event.
     Id,
     /// The processor, in the first half.
     Cpu,
-    /// How much of the event a sample stands for; no other record has it.
     Period,
 }
 
@@ -82,7 +76,6 @@ impl Field {
         }
     }
 
-    /// Its place among the fields of `order` that are in `format`.
     fn place(self, order: &[SampleFormat], format: SampleFormat) -> Option<u8> {
         let bit = self.bits().iter().find(|bit| format.contains(**bit))?;
         let before = order.iter().position(|field| field == bit)?;
@@ -90,20 +83,17 @@ impl Field {
     }
 }
 
-/// The number of these fields that are in `format`.
 fn words(fields: &[SampleFormat], format: SampleFormat) -> usize {
     let is_there = |field: &&SampleFormat| format.contains(**field);
     fields.iter().filter(is_there).count()
 }
 
-/// The counters of a group in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     /// Where their number is, in words from the end of the header.
     pub(super) nr: u8,
     /// The words between their number and the first of them.
     pub(super) times: u8,
-    /// The words of each.
     pub(super) stride: u8,
 }
 
@@ -113,13 +103,11 @@ pub(super) struct Group {
 pub(crate) struct Offsets {
     pub(super) sample: [Option<u8>; Field::ALL.len()],
     pub(super) trailer: [Option<u8>; Field::ALL.len()],
-    /// The words of `struct sample_id`, where records have it.
     pub(super) trailer_words: Option<u8>,
     pub(super) group: Option<Group>,
 }
 
 impl Offsets {
-    /// The offsets in the records of the event with this attr.
     pub(crate) fn new(attr: &Attr) -> Offsets {
         let format = attr.sample_format();
         let has_trailer = attr.flags().contains(AttrFlags::SAMPLE_ID_ALL);
@@ -141,28 +129,23 @@ impl Offsets {
         }
     }
 
-    /// The offset of a field in the body of a sample.
     pub(crate) fn in_sample(&self, field: Field) -> Option<usize> {
         self.sample[field as usize].map(|words| usize::from(words) * WORD)
     }
 
-    /// The offset of a field in the body, of this many bytes, of a record that is not a sample.
     pub(crate) fn in_trailer(&self, field: Field, body: usize) -> Option<usize> {
         let words = self.trailer[field as usize]?;
         Some(self.trailer_start(body)? + usize::from(words) * WORD)
     }
 
-    /// Whether records that are not samples end with a `struct sample_id`.
     pub(crate) fn has_trailer(&self) -> bool {
         self.trailer_words.is_some()
     }
 
-    /// Where `struct sample_id` begins in a body of this many bytes; `None` if there is none.
     pub(crate) fn trailer_start(&self, body: usize) -> Option<usize> {
         body.checked_sub(usize::from(self.trailer_words?) * WORD)
     }
 
-    /// A body without its `struct sample_id`.
     pub(crate) fn without_trailer<'a>(&self, body: &'a [u8]) -> &'a [u8] {
         let start = self.trailer_start(body.len());
         start.and_then(|start| body.get(..start)).unwrap_or(body)

@@ -1,7 +1,7 @@
 //! Records that are kept for later in little memory.
 
-/// The level at which zstd is fastest; records of one program are much alike, and higher levels
-/// gain little.
+// The level at which zstd is fastest; records of one program are much alike, and higher levels gain
+// little.
 const LEVEL: i32 = 1;
 
 /// Bytes, compressed.

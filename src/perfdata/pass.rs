@@ -26,7 +26,6 @@ use super::spill::{self, Spill};
 use super::split::{self, HEADER_SIZE, Split};
 use super::user;
 
-/// How much is read at once.
 const BUFFER_SIZE: usize = 1 << 20;
 
 /// Whether all records were handed out in order.
@@ -40,21 +39,17 @@ pub enum Pass {
     Again,
 }
 
-/// Bytes of memory that waiting records may take.
 const MOST_WAITING: u64 = 56 << 20;
-/// The same of records that are read as they are made, and never wait on disk.
+// Records that are read as they are made never wait on disk: more of them may wait in memory.
 const MOST_WAITING_LIVE: u64 = 256 << 20;
 
-/// What a pass carries from buffer to buffer.
 pub(super) struct State {
     pub(super) buffers: Buffers,
     pub(super) sorter: Sorter,
-    /// Bytes of memory that waiting records may take.
     most: u64,
     /// Whether those beyond go to disk; else some are handed out before their time.
     pub(super) spills: bool,
     pub(super) spill: Spill,
-    /// The last record that came from disk.
     pub(super) spilled: Vec<u8>,
     decompressor: Option<Decompressor>,
     /// The beginning of a record whose end comes with the next COMPRESSED record.
@@ -63,7 +58,6 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Nothing waits yet, of a recording in this order.
     fn new(order: Order) -> State {
         let sorter = match order {
             Order::Rounds | Order::Stream => Sorter::by_rounds(),
@@ -72,7 +66,6 @@ impl State {
         State::with(sorter, MOST_WAITING, order != Order::Rounds)
     }
 
-    /// Nothing waits yet, of records that are handed out as soon as they can be.
     pub(super) fn live() -> State {
         State::with(Sorter::prompt(), MOST_WAITING_LIVE, false)
     }
@@ -91,17 +84,14 @@ impl State {
         }
     }
 
-    /// Whether more waits in memory than may.
     pub(super) fn is_overfull(&self) -> bool {
         self.buffers.held() + self.sorter.held() > self.most
     }
 }
 
-/// Where reading goes on after a buffer.
 pub(super) enum Next {
     /// With these bytes, which begin an incomplete record, before what comes next.
     Rest(Vec<u8>),
-    /// At this place of the file.
     Place(u64),
 }
 
@@ -257,8 +247,8 @@ impl Reader {
                 continue;
             }
             match header.type_ {
-                // The recorder has read all buffers once more: what comes now is not older than what
-                // was read in the round before.
+                // The recorder has read all buffers once more: what comes now is not older than
+                // what was read in the round before.
                 user::FINISHED_ROUND => {
                     if let Some(limit) = state.sorter.end_round() {
                         self.hand_out(limit, state, visit)?;
@@ -299,7 +289,6 @@ impl Reader {
         Ok(next)
     }
 
-    /// Reads the records inside a COMPRESSED record.
     fn decompress<V: FnMut(&Reader, &Record<'_>)>(
         &mut self,
         header: &PerfEventHeader,

@@ -18,7 +18,7 @@ use super::layout::Layout;
 use super::record::describe_type;
 use super::source::Source;
 
-/// No section of the header is as large.
+// No section of the header is as large.
 const MAX_FEATURE: u64 = 256 << 20;
 
 /// How a recording is stored.
@@ -32,7 +32,6 @@ pub enum Storage {
     Directory,
 }
 
-/// How far the order of records is relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Rounds are believed, and beyond what memory holds that records are in order: where that
@@ -40,7 +39,6 @@ pub(super) enum Order {
     Rounds,
     /// Rounds are believed, as there is no other pass.
     Stream,
-    /// There is no order: all records are sorted.
     None,
 }
 
@@ -56,13 +54,10 @@ pub struct Reader {
     events: Vec<EventDescription>,
     pub(super) layouts: Vec<Layout>,
     event_by_id: HashMap<u64, usize>,
-    /// Whether an event asked for mappings with build ids.
     has_build_ids: bool,
     pub(super) features: Features,
-    /// What was found while opening; each pass begins with it.
     pub(super) header_caveats: Caveats,
     pub(super) caveats: Caveats,
-    /// The file or directory, if it was opened here.
     pub(super) path: Option<PathBuf>,
     pub(super) counts: BTreeMap<u32, u64>,
     order: Order,
@@ -207,7 +202,6 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the sections behind the data, each for itself.
     fn read_features(
         &mut self,
         file: &header::FileHeader,
@@ -270,7 +264,6 @@ impl Reader {
         }
     }
 
-    /// Renames the event that has this id.
     pub(super) fn name_event(&mut self, id: u64, name: &str) {
         let index = self.event_by_id.get(&id);
         if let Some(event) = index.and_then(|&index| self.events.get_mut(index)) {
@@ -289,7 +282,6 @@ impl Reader {
         self.events.push(event);
     }
 
-    /// Forgets what a pass found, before the next one.
     pub(super) fn begin_pass(&mut self) {
         self.caveats = self.header_caveats.clone();
         self.counts.clear();
@@ -302,23 +294,20 @@ impl Reader {
         }
     }
 
-    /// How far the order of records is relied on.
     pub(super) fn order(&self) -> Order {
         self.order
     }
 
-    /// Whether another pass could put records in order that came too late in this one.
     pub(super) fn may_try_again(&self) -> bool {
         self.order == Order::Rounds
     }
 
-    /// Sorts all records in the next pass.
     pub(super) fn try_harder(&mut self) {
         self.order = Order::None;
     }
 
-    /// Counts a record by type. A hostile file may have as many types as records: those that are
-    /// not known are counted together beyond a number.
+    // Counts a record by type. A hostile file may have as many types as records: those that are not
+    // known are counted together beyond a number.
     pub(super) fn count(&mut self, kind: u32) {
         const KINDS: usize = 1024;
         let kind = if self.counts.len() < KINDS || self.counts.contains_key(&kind) {
@@ -329,7 +318,6 @@ impl Reader {
         *self.counts.entry(kind).or_insert(0) += 1;
     }
 
-    /// Counts a record that is passed over.
     pub(super) fn skip(&mut self, kind: u32, offset: u64, flaw: Flaw) {
         self.caveats.add_with(CaveatKind::Skipped, 1, || {
             format!("at offset {offset:#x}: {}: {flaw}", describe_type(kind))
@@ -382,10 +370,9 @@ impl Reader {
         !self.event_by_id.is_empty()
     }
 
-    /// Whether mappings were asked to have build ids.
-    ///
-    /// While another session has build ids, kernels (seen with 6.18) set the bit also in mappings
-    /// of sessions without, which hold a device and an inode in their place.
+    // Whether mappings were asked to have build ids. While another session has build ids, kernels
+    // (seen with 6.18) set the bit also in mappings of sessions without, which hold a device and an
+    // inode in their place.
     pub(super) fn has_build_ids(&self) -> bool {
         self.has_build_ids
     }

@@ -69,7 +69,6 @@ pub enum CpuMode {
 }
 
 impl CpuMode {
-    /// The mode in the lowest three bits of a header's `misc`.
     fn of_misc(misc: u16) -> CpuMode {
         match misc & constants::PERF_RECORD_MISC_CPUMODE_MASK {
             constants::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
@@ -358,14 +357,12 @@ fn parse<'a, T: byteorder::ByteOrder>(
     })
 }
 
-/// A name or path that was read from one slice is one slice.
 fn single(data: RawData<'_>) -> &[u8] {
     match data {
         RawData::Single(bytes) | RawData::Split(bytes, _) => bytes,
     }
 }
 
-/// The bytes that a record of this type has at least behind its header.
 pub(super) fn least_size(kind: RecordType) -> usize {
     use constants as c;
     match kind.0 {

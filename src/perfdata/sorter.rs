@@ -14,39 +14,30 @@
 //! the budget, and a record that comes too late all the same is noticed: the reader can then start
 //! again and sort the whole recording, in memory and on disk (see `spill`).
 
-/// Bytes of records that wait before a round's end hands them out, where rounds are relied on.
+// Bytes of records that wait before a round's end hands them out, where rounds are relied on.
 const ROUNDS: u64 = 8 << 20;
-/// Bytes that a record takes while it waits, besides its own.
 const OVERHEAD: u64 = size_of::<Waiting>() as u64;
 
-/// A record that waits: where it is, and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) time: u64,
-    /// The buffer that holds it.
     pub(super) buffer: u32,
-    /// Its place in the buffer.
     pub(super) start: u32,
 }
 
-/// The queue of records that wait in memory.
 #[derive(Debug)]
 pub(super) struct Sorter {
     waiting: Vec<Waiting>,
-    /// Bytes of records that may wait before a round's end hands them out.
+    // Bytes of records that may wait before a round's end hands them out.
     budget: u64,
-    /// Bytes of records that wait.
     bytes: u64,
-    /// The greatest time seen.
     greatest: u64,
     /// Everything up to here is complete at the end of the next round.
     complete: u64,
-    /// The greatest time handed out.
     handed_out: u64,
 }
 
 impl Sorter {
-    /// A queue that relies on rounds as far as it has to.
     pub(super) fn by_rounds() -> Sorter {
         Sorter::new(ROUNDS)
     }
@@ -56,7 +47,6 @@ impl Sorter {
         Sorter::new(0)
     }
 
-    /// A queue that never believes a round.
     pub(super) fn of_all() -> Sorter {
         Sorter::new(u64::MAX)
     }
@@ -93,25 +83,22 @@ impl Sorter {
         self.handed_out
     }
 
-    /// Records up to this time are handed out.
     pub(super) fn hands_out(&mut self, time: u64) {
         self.handed_out = self.handed_out.max(time);
     }
 
-    /// The time of the record in the middle of those that wait.
     pub(super) fn middle(&mut self) -> u64 {
         self.sort();
         let middle = self.waiting.get(self.waiting.len() / 2);
         middle.map_or(u64::MAX, |record| record.time)
     }
 
-    /// Stable: records of equal time stay in the order of the file. What is in order costs one look
-    /// at each.
+    // Stable: records of equal time stay in the order of the file. What is in order costs one look
+    // at each.
     fn sort(&mut self) {
         self.waiting.sort_by_key(|w| w.time);
     }
 
-    /// Takes the records up to a time, in order.
     pub(super) fn take(&mut self, limit: u64) -> Vec<Waiting> {
         self.sort();
         let end = self.waiting.partition_point(|w| w.time <= limit);
@@ -123,7 +110,6 @@ impl Sorter {
         out
     }
 
-    /// Takes back all records that were taken.
     pub(super) fn put_back(&mut self, records: Vec<Waiting>) {
         self.waiting = records;
     }

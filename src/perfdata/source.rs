@@ -12,17 +12,16 @@ use std::time::SystemTime;
 use super::error::Error;
 use super::spill;
 
-/// `O_NONBLOCK` of Linux on all architectures but alpha, mips, parisc and sparc: opening a FIFO
-/// returns at once, and the file is then refused.
+// `O_NONBLOCK` of Linux on all architectures but alpha, mips, parisc and sparc: opening a FIFO
+// returns at once, and the file is then refused.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// A whole file on a pipe is held in memory up to this size, on disk beyond it.
+// A whole file on a pipe is held in memory up to this size, on disk beyond it.
 const PIPED_IN_MEMORY: u64 = 16 << 20;
 
-/// What the standard library wants to have left of a buffer so as not to make it larger.
+// What the standard library wants to have left of a buffer so as not to make it larger.
 const PROBE: usize = 64;
 
-/// Bytes to read from.
 pub(super) enum Source {
     /// A regular file of this many bytes, and when it was written, where it has been somewhere
     /// before.
@@ -31,14 +30,15 @@ pub(super) enum Source {
         len: u64,
         written: Option<SystemTime>,
     },
-    /// Bytes in memory.
     Memory(Vec<u8>),
     /// A pipe, which is read once from front to back; `at` is the number of bytes read so far.
-    Stream { stream: Box<dyn Read>, at: u64 },
+    Stream {
+        stream: Box<dyn Read>,
+        at: u64,
+    },
 }
 
 impl Source {
-    /// Opens a regular file.
     pub(super) fn open(path: &Path) -> Result<Source, Error> {
         let file = OpenOptions::new()
             .read(true)
@@ -105,7 +105,6 @@ impl Source {
         })
     }
 
-    /// The number of bytes, where it is known.
     pub(super) fn len(&self) -> Option<u64> {
         match self {
             Source::File { len, .. } => Some(*len),
@@ -114,7 +113,6 @@ impl Source {
         }
     }
 
-    /// When the file was written last.
     pub(super) fn written(&self) -> Option<SystemTime> {
         match self {
             Source::File { written, .. } => *written,

@@ -20,16 +20,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The file is never larger.
+// The file is never larger.
 pub(super) const MOST: u64 = 64 << 30;
-/// All runs together read so much at once, but each at least the least.
+// All runs together read so much at once, but each at least the least.
 const READ: usize = 16 << 20;
 const LEAST_READ: usize = 16 << 10;
 const MOST_READ: usize = 1 << 20;
-/// The bytes before each record: its time, its place and its size.
 const HEAD: usize = 8 + 8 + 4;
 
-/// A file without a name.
 pub(super) fn nameless_file() -> io::Result<File> {
     let dir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
     let dir = PathBuf::from(dir.unwrap_or_else(|| OsString::from("/var/tmp")));
@@ -51,9 +49,8 @@ fn nameless_in(dir: &Path) -> io::Result<File> {
     })
 }
 
-/// Sorted runs of records.
 pub(super) struct Spill {
-    /// Made when the first run is written.
+    // Made when the first run is written.
     file: Option<File>,
     /// The end of the last whole run.
     len: u64,
@@ -62,11 +59,9 @@ pub(super) struct Spill {
     /// The time of the next record of each run that has one, and which run that is: of equal times
     /// the earlier run's first.
     next: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Nothing more can be written.
     is_full: bool,
 }
 
-/// A run as far as it was not read.
 struct Run {
     /// What is not in `bytes` yet.
     from: u64,
@@ -76,10 +71,8 @@ struct Run {
     at: usize,
 }
 
-/// A record that was written.
 pub(super) struct Spilled {
     pub(super) time: u64,
-    /// Its place in the recording.
     pub(super) place: u64,
 }
 
@@ -96,19 +89,17 @@ impl Spill {
         }
     }
 
-    /// Whether another run can be written.
     pub(super) fn has_room(&self) -> bool {
         !self.is_full
     }
 
-    /// Whether no record waits here.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
 
-    /// Writes a run: records in order of time, each with its time and place. Later runs have records
-    /// that came later. Where that fails, there is no such run, and no room for another.
+    /// Writes a run: records in order of time, each with its time and place. Later runs have
+    /// records that came later. Where that fails, there is no such run, and no room for another.
     pub(super) fn write<'a>(
         &mut self,
         records: impl Iterator<Item = (u64, u64, &'a [u8])>,
@@ -180,7 +171,6 @@ impl Spill {
     }
 }
 
-/// Writes a block at `at` and empties it. Returns where it ends.
 fn write_block(file: &File, at: u64, block: &mut Vec<u8>, most: u64) -> io::Result<u64> {
     let end = at + block.len() as u64;
     if end > most {
@@ -196,7 +186,6 @@ impl Run {
         self.from == self.to && self.at == self.bytes.len()
     }
 
-    /// Reads until `needed` bytes are there.
     fn fill(&mut self, file: &File, needed: usize, amount: usize) -> io::Result<()> {
         if self.bytes.len() - self.at >= needed {
             return Ok(());
@@ -216,20 +205,17 @@ impl Run {
         }
     }
 
-    /// The first bytes of the next record.
     fn head(&mut self, file: &File, amount: usize) -> io::Result<[u8; HEAD]> {
         self.fill(file, HEAD, amount)?;
         let head = self.bytes[self.at..].first_chunk();
         head.copied().ok_or(io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// The time of the next record.
     fn time(&mut self, file: &File, amount: usize) -> io::Result<u64> {
         let [a, b, c, d, e, f, g, h, ..] = self.head(file, amount)?;
         Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
     }
 
-    /// Takes the next record: returns its place, and puts its bytes into `bytes`.
     fn take(&mut self, file: &File, amount: usize, bytes: &mut Vec<u8>) -> io::Result<u64> {
         let head = self.head(file, amount)?;
         let [.., a, b, c, d, e, f, g, h, s, t, u, v] = head;

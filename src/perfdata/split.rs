@@ -5,22 +5,17 @@ use linux_perf_event_reader::{Endianness, PerfEventHeader, constants};
 use super::cursor::Cursor;
 use super::record::{least_size, type_name};
 
-/// The size of a record's header.
 pub(super) const HEADER_SIZE: usize = PerfEventHeader::STRUCT_SIZE;
-/// How many records in a row must look like records before they are believed to be some.
+// How many records in a row must look like records before they are believed to be some.
 const CONVINCING: usize = 3;
 
-/// What the first bytes are.
 pub(super) enum Split<'a> {
-    /// A whole record and its body.
     Record(PerfEventHeader, &'a [u8]),
     /// The beginning of a record that goes on behind these bytes.
     Incomplete,
-    /// A header with an impossible size.
     BadSize(u16),
 }
 
-/// The header at the start of `bytes`.
 pub(super) fn header(bytes: &[u8], endian: Endianness) -> Option<PerfEventHeader> {
     let mut c = Cursor::new(bytes, endian);
     Some(PerfEventHeader {
@@ -30,7 +25,6 @@ pub(super) fn header(bytes: &[u8], endian: Endianness) -> Option<PerfEventHeader
     })
 }
 
-/// Splits off the first record.
 pub(super) fn first(bytes: &[u8], endian: Endianness) -> Split<'_> {
     let Some(header) = header(bytes, endian) else {
         return Split::Incomplete;
@@ -45,7 +39,6 @@ pub(super) fn first(bytes: &[u8], endian: Endianness) -> Split<'_> {
     }
 }
 
-/// The size of the first record, with its header; `None` if it is not whole.
 pub(super) fn record_size(bytes: &[u8], endian: Endianness) -> Option<usize> {
     match first(bytes, endian) {
         Split::Record(_, body) => Some(HEADER_SIZE + body.len()),

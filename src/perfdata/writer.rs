@@ -60,7 +60,6 @@ pub struct WriterEvent {
 
 #[cfg(feature = "record")]
 impl WriterEvent {
-    /// The attr, taken apart.
     pub(crate) fn settings(&self) -> super::Attr {
         // It is as long as an attr has to be, so there is nothing to fail.
         super::Attr::parse(&self.attr, NATIVE).unwrap_or_default()
@@ -133,8 +132,8 @@ impl<W: Write + Seek> Writer<W> {
         })
     }
 
-    /// From now on compresses what is given to [`Writer::append_drained`], at this level of zstd (1 to
-    /// 22).
+    /// From now on compresses what is given to [`Writer::append_drained`], at this level of zstd (1
+    /// to 22).
     ///
     /// # Errors
     ///
@@ -264,7 +263,6 @@ impl<W: Write + Seek> Writer<W> {
     }
 }
 
-/// How many bytes whole records take at the start of this.
 fn whole_records(bytes: &[u8]) -> u64 {
     let mut at = 0;
     while let Some(header) = bytes[at..].first_chunk::<8>() {

@@ -7,16 +7,17 @@
 //! ```text
 //! u8 version = 2
 //! number of programs that were started by exec and counted from their start
-//! images   { path; build ID; stubs; where they were mapped; bias; imports { name }[]; open { start − the one before }[]; sites[] }[]
+//! images   { path; build ID; stubs; where they were mapped; bias;
+//!            imports { name }[]; open { start − the one before }[]; sites[] }[]
 //! agents   { address; address of the function for debuggers; address of execve }[]
-//! site     u8 flags: 1 counted, 2 tail call, 4 flags are saved, 8 at least, 16 callee is an import,
-//!             32 counted for a part of the time
+//! site     u8 flags: 1 counted, 2 tail call, 4 flags are saved, 8 at least,
+//!             16 callee is an import, 32 counted for a part of the time
 //!          address − that of the site before; caller − that of the site before;
 //!          callee − address, or the number of the import; the number of calls, if counted
 //! ```
 //!
-//! Numbers are LEB128, those that may be negative in zigzag; lists and texts begin with their length.
-//! Version 1 has neither the number of programs nor where stubs were mapped.
+//! Numbers are LEB128, those that may be negative in zigzag; lists and texts begin with their
+//! length. Version 1 has neither the number of programs nor where stubs were mapped.
 
 use linux_perf_event_reader::Endianness;
 
@@ -24,11 +25,10 @@ use super::super::cursor::Cursor;
 use super::super::error::Flaw;
 use crate::base::BuildId;
 
-/// The version that is written.
 const VERSION: u8 = 2;
-/// The version before, which is read as well.
+// The version before, which is read as well.
 const WITHOUT_PROGRAMS: u8 = 1;
-/// The most sites and imports of a section that are read; more than the largest programs have.
+// The most sites and imports of a section that are read; more than the largest programs have.
 const LIMIT: usize = 1 << 22;
 
 const COUNTED: u8 = 1;
@@ -49,7 +49,8 @@ pub struct CallCounts {
     pub agents: Vec<CountedAgent>,
 }
 
-/// Code in a program that reports what it loads and executes. It runs in the place of two functions.
+/// Code in a program that reports what it loads and executes. It runs in the place of two
+/// functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedAgent {
     /// Its address in memory.
@@ -76,8 +77,8 @@ pub struct CountedImage {
     pub bias: u64,
     /// The linkage names of callees that other files define.
     pub imports: Vec<String>,
-    /// The stated starts of functions that may be called from elsewhere than the sites, through pointers
-    /// or by files in which nothing was counted; in order.
+    /// The stated starts of functions that may be called from elsewhere than the sites, through
+    /// pointers or by files in which nothing was counted; in order.
     pub open: Vec<u64>,
     /// The call sites in order of address. The number of a site is also that of its stub.
     pub sites: Vec<CountedSite>,
@@ -217,12 +218,12 @@ impl CountedAgent {
     pub const SIZE: u64 = 4096;
     /// Where in it the code is that stands for `execve`; before it is that for debuggers.
     pub const EXECS: u64 = 0x200;
-    /// Where the code is that follows an `execve` without success.
+    // Where the code is that follows an `execve` without success.
     const FAILED: u64 = 0x31c;
 
-    /// Returns the address of the function for which the code at this offset runs, and how many bytes
-    /// are on the stack there that were not at its start, where it waits: the registers that it has saved
-    /// and, for `execve`, a return address.
+    /// Returns the address of the function for which the code at this offset runs, and how many
+    /// bytes are on the stack there that were not at its start, where it waits: the registers that
+    /// it has saved and, for `execve`, a return address.
     pub fn site(&self, offset: u64) -> Option<(u64, u64)> {
         let (function, pushed) = match offset {
             0..Self::EXECS => (self.on_loads, 9 * 8),
@@ -238,10 +239,10 @@ impl CountedImage {
     /// The bytes of a stub.
     pub const STUB_SIZE: u64 = 16;
 
-    /// Returns the address in memory of the call site whose stub has this offset from the first, and
-    /// how many bytes are on the stack there that were not at the site: a call has pushed its return
-    /// address, and a stub that saves the flags has pushed them between its first instruction and its
-    /// last but one.
+    /// Returns the address in memory of the call site whose stub has this offset from the first,
+    /// and how many bytes are on the stack there that were not at the site: a call has pushed its
+    /// return address, and a stub that saves the flags has pushed them between its first
+    /// instruction and its last but one.
     pub fn site_of_stub(&self, offset: u64) -> Option<(u64, u64)> {
         let number = usize::try_from(offset / CountedImage::STUB_SIZE).ok()?;
         let site = self.sites.get(number)?;

@@ -9,7 +9,8 @@ use super::super::error::Flaw;
 /// What a process does from one exec to the next, if it is a compiler or a linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The time of the exec in nanoseconds, by the clock of the samples; 0 if it was before the recording.
+    /// The time of the exec in nanoseconds, by the clock of the samples; 0 if it was before the
+    /// recording.
     pub time: u64,
     /// The process.
     pub pid: i32,
@@ -35,12 +36,12 @@ impl Job {
         Ok(jobs)
     }
 
-    /// What a process does from the exec on that has a record of this time. The jobs are in order of
-    /// time.
+    /// What a process does from the exec on that has a record of this time. The jobs are in order
+    /// of time.
     pub(crate) fn at(jobs: &[Job], pid: i32, time: u64) -> Option<&Job> {
-        /// Nanoseconds. The kernel reads the clock for each event that reports an exec, and the two
-        /// readings were up to 18 µs apart. A shell needs some 600 µs until it starts a compiler, so a
-        /// wider window would name the shell after it.
+        // Nanoseconds. The kernel reads the clock for each event that reports an exec, and the two
+        // readings were up to 18 µs apart. A shell needs some 600 µs until it starts a compiler, so
+        // a wider window would name the shell after it.
         const APART: u64 = 100_000;
         let first = jobs.partition_point(|job| job.time < time.saturating_sub(APART));
         let near = jobs[first..]

@@ -28,10 +28,9 @@ pub struct MappedFile {
 impl MappedFile {
     /// The most bytes of a file's entry apart from its path.
     pub const ENTRY: u64 = 4 + 20 + 24 + 8 + 256;
-    /// The longest build ID of Go that is kept; Go's own have 83 bytes.
+    // The longest build ID of Go that is kept; Go's own have 83 bytes.
     const GO_BUILD_ID: usize = 256;
 
-    /// Reads the section.
     pub(super) fn read(mut c: Cursor<'_>) -> Result<Vec<MappedFile>, Flaw> {
         let count = c.u32("the number of files")?;
         // Each takes 60 bytes and more: a count beyond that ends in an error.
@@ -71,7 +70,6 @@ impl MappedFile {
         })
     }
 
-    /// The bytes of the section.
     pub(in crate::perfdata) fn section(files: &[MappedFile]) -> Vec<u8> {
         let mut body = (files.len() as u32).to_ne_bytes().to_vec();
         let put_bytes = |body: &mut Vec<u8>, bytes: &[u8]| {

@@ -60,7 +60,6 @@ pub struct Features {
     pub files: Vec<MappedFile>,
     /// How often the threads that were recorded switched to others, if the recorder looked.
     pub switches: Option<u64>,
-    /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
 }
 
@@ -69,12 +68,13 @@ pub struct Features {
 pub struct ClockReference {
     /// Nanoseconds since 1970 (UTC).
     pub wall: u64,
-    /// The same moment by the clock of the samples, in nanoseconds.
+    /// That moment by the clock of the samples, in nanoseconds.
     pub samples: u64,
 }
 
 impl ClockReference {
-    /// Returns the time of day of a sample, in nanoseconds since 1970; `None` if it does not fit 64 bits.
+    /// Returns the time of day of a sample, in nanoseconds since 1970; `None` if it does not fit 64
+    /// bits.
     ///
     /// ```
     /// use proftool::perfdata::ClockReference;
@@ -98,7 +98,6 @@ pub struct FileBuildId {
     pub build_id: BuildId,
 }
 
-/// An event as `EVENT_DESC` has it.
 #[derive(Clone, Debug)]
 pub(super) struct DescribedEvent {
     pub(super) name: String,
@@ -106,7 +105,6 @@ pub(super) struct DescribedEvent {
 }
 
 impl Features {
-    /// Reads one section.
     pub(super) fn read(
         &mut self,
         feature: Feature,
@@ -138,7 +136,8 @@ impl Features {
             Feature::SAMPLE_TIME => {
                 let first = c.u64("the first time")?;
                 let last = c.u64("the last time")?;
-                // perf looks at no sample where it does not look for build IDs (`-B`), and writes zeros.
+                // perf looks at no sample where it does not look for build IDs (`-B`), and writes
+                // zeros.
                 self.sample_time = (last > 0).then_some((first, last));
             }
             Feature::CLOCK_DATA => {
@@ -205,7 +204,6 @@ impl Features {
         Ok(())
     }
 
-    /// Reads one build id: the body of a `BUILD_ID` record.
     pub(super) fn read_build_id(&mut self, misc: u16, body: &mut Cursor<'_>) -> Result<(), Flaw> {
         let _pid = body.take(4, "a build id")?;
         let id = body.take(20, "a build id")?;
@@ -226,7 +224,8 @@ impl Features {
 }
 
 /// ```text
-/// u32 nr; u32 attr_size; { struct perf_event_attr attr; u32 nr_ids; string name; u64 ids[nr_ids] }[nr]
+/// u32 nr; u32 attr_size;
+/// { struct perf_event_attr attr; u32 nr_ids; string name; u64 ids[nr_ids] }[nr]
 /// ```
 fn described_events(mut c: Cursor<'_>, endian: Endianness) -> Result<Vec<DescribedEvent>, Flaw> {
     let count = c.u32("the number of events")?;

@@ -1,7 +1,7 @@
 //! The section with lists of generated code that readers could not find again.
 //!
-//! Only proftool writes and reads it. The map of a process in a container is below that container's root,
-//! and nobody finds it there once the process has ended.
+//! Only proftool writes and reads it. The map of a process in a container is below that container's
+//! root, and nobody finds it there once the process has ended.
 
 use super::super::cursor::Cursor;
 use super::super::error::Flaw;
@@ -16,7 +16,6 @@ pub struct KeptPerfMap {
 }
 
 impl KeptPerfMap {
-    /// Reads the section.
     pub(super) fn read(mut c: Cursor<'_>) -> Result<Vec<KeptPerfMap>, Flaw> {
         let count = c.u32("the number of perf maps")?;
         // Each takes 12 bytes and more: a count beyond that ends in an error.

@@ -5,12 +5,9 @@ use crate::perfdata::offsets::Offsets;
 
 const WORD: usize = 8;
 
-/// One counter of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter {
-    /// The id of its event.
     pub(crate) id: u64,
-    /// What it has counted since it was opened.
     pub(crate) value: u64,
 }
 
@@ -34,7 +31,6 @@ impl Offsets {
         }
     }
 
-    /// Whether samples have the counters of a group.
     pub(crate) fn has_counters(&self) -> bool {
         self.group.is_some()
     }
@@ -51,7 +47,6 @@ impl Offsets {
         Some((begin..end.min(body.len()), stride))
     }
 
-    /// The counters of a group in the body of a sample.
     pub(super) fn counters(&self, body: &[u8]) -> impl Iterator<Item = Counter> {
         let (range, stride) = self.counter_bytes(body).unwrap_or((0..0, WORD));
         let counters = body.get(range).unwrap_or_default().chunks_exact(stride);
@@ -63,7 +58,6 @@ impl Offsets {
         })
     }
 
-    /// Changes the values of the counters of a group in the body of a sample.
     pub(super) fn change_counters(&self, body: &mut [u8], change: &mut dyn FnMut(u64, u64) -> u64) {
         let (range, stride) = self.counter_bytes(body).unwrap_or((0..0, WORD));
         let counters = body.get_mut(range).unwrap_or_default();

@@ -5,22 +5,18 @@ use rustc_hash::FxHashMap;
 use super::{Field, Offsets, RawRecord};
 use crate::perfdata::writer::WriterEvent;
 
-/// Where the fields of the records of a recording are.
-///
-/// Events of one recording may ask for different fields, so the offsets of one record are those of
-/// its event, which it names by an id. The id itself, like the time and the thread, is at the same
-/// place in the records of every event: recorders make sure of it, since nobody could read their
-/// recordings otherwise.
+// Where the fields of the records of a recording are. Events of one recording may ask for different
+// fields, so the offsets of one record are those of its event, which it names by an id. The id
+// itself, like the time and the thread, is at the same place in the records of every event:
+// recorders make sure of it, since nobody could read their recordings otherwise.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layouts {
     shared: Offsets,
     events: Vec<Offsets>,
-    /// The index of the event with each id.
     ids: FxHashMap<u64, usize>,
 }
 
 impl Layouts {
-    /// The layouts of the records of these events.
     pub(crate) fn new(events: &[WriterEvent]) -> Layouts {
         let offsets: Vec<Offsets> = events
             .iter()
@@ -41,7 +37,6 @@ impl Layouts {
         }
     }
 
-    /// What is at the same place in the records of every event.
     pub(crate) fn shared(&self) -> &Offsets {
         &self.shared
     }
@@ -54,7 +49,6 @@ impl Layouts {
         Some((index, self.events.get(index)?))
     }
 
-    /// Whether samples of an event have the counters of a group.
     pub(crate) fn has_counters(&self) -> bool {
         self.events.iter().any(Offsets::has_counters)
     }

@@ -28,7 +28,6 @@ pub(crate) use layouts::Layouts;
 use super::record::{Body, parse_fields};
 use super::split::{self, HEADER_SIZE};
 
-/// The byte order of what this machine's kernel writes.
 pub(super) const NATIVE: Endianness = if cfg!(target_endian = "little") {
     Endianness::LittleEndian
 } else {
@@ -56,27 +55,22 @@ impl<'a> RawRecord<'a> {
         })
     }
 
-    /// The number of its type (`PERF_RECORD_*`).
     pub(crate) fn kind(self) -> u32 {
         self.kind
     }
 
-    /// Whether it is a sample.
     pub(crate) fn is_sample(self) -> bool {
         self.kind == constants::PERF_RECORD_SAMPLE
     }
 
-    /// All of its bytes, the header included.
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.bytes
     }
 
-    /// What follows the header.
     fn body(self) -> &'a [u8] {
         self.bytes.get(HEADER_SIZE..).unwrap_or_default()
     }
 
-    /// One of the fields that are at a fixed place.
     pub(crate) fn field(self, field: Field, offsets: &Offsets) -> Option<u64> {
         let body = self.body();
         let at = if self.is_sample() {
@@ -90,19 +84,16 @@ impl<'a> RawRecord<'a> {
         word(body, at?)
     }
 
-    /// Its time in nanoseconds.
     pub(crate) fn time(self, offsets: &Offsets) -> Option<u64> {
         self.field(Field::Time, offsets)
     }
 
-    /// The thread that was running when the kernel wrote it.
     pub(crate) fn tid(self, offsets: &Offsets) -> Option<i32> {
         // Two halves in the order of memory: the process, then the thread.
         let [_, _, _, _, tid @ ..] = self.field(Field::Task, offsets)?.to_ne_bytes();
         Some(i32::from_ne_bytes(tid))
     }
 
-    /// The counters of a group in a sample.
     pub(crate) fn counters(self, offsets: &Offsets) -> impl Iterator<Item = Counter> {
         let samples = self.is_sample().then(|| self.body());
         offsets.counters(samples.unwrap_or_default())
@@ -127,7 +118,6 @@ pub(crate) fn records(mut bytes: &[u8]) -> impl Iterator<Item = RawRecord<'_>> {
     })
 }
 
-/// The number of bytes of the whole records at the start of `bytes`.
 pub(crate) fn whole(bytes: &[u8]) -> usize {
     records(bytes).map(|record| record.bytes.len()).sum()
 }
@@ -138,12 +128,8 @@ pub(crate) fn stated_size(bytes: &[u8]) -> Option<usize> {
     split::header(bytes, NATIVE).map(|header| usize::from(header.size))
 }
 
-/// Passes on the records that `admits` accepts, in slices as large as possible. What follows the
-/// last whole record is passed on as it is.
-///
-/// # Errors
-///
-/// The first error of `consume`.
+/// Passes on the records that `admits` accepts, in slices as large as possible, up to the first
+/// error of `consume`. What follows the last whole record is passed on as it is.
 pub(crate) fn filter<E>(
     bytes: &[u8],
     admits: &mut dyn FnMut(RawRecord<'_>) -> bool,
@@ -165,8 +151,8 @@ pub(crate) fn filter<E>(
     Ok(())
 }
 
-/// Fills `out` with these records, some of them replaced: `rewrite` appends a record in its new form,
-/// or returns `None` and appends nothing. What follows the last whole record stays as it is.
+/// Fills `out` with these records, some of them replaced: `rewrite` appends a record in its new
+/// form, or returns `None` and appends nothing. What follows the last whole record stays as it is.
 pub(crate) fn rewrite(
     bytes: &[u8],
     out: &mut Vec<u8>,
@@ -197,7 +183,6 @@ pub(crate) fn change_counters(
     }
 }
 
-/// Makes a READ record say that this value was counted.
 pub(crate) fn set_read_value(record: &mut [u8], value: u64) {
     let is_read = RawRecord::first(record).is_some_and(|it| it.kind == constants::PERF_RECORD_READ);
     // Behind the header and the thread.
@@ -209,7 +194,6 @@ pub(crate) fn set_read_value(record: &mut [u8], value: u64) {
     }
 }
 
-/// Hands out each whole record at the start of `bytes`, to be changed.
 pub(crate) fn for_each_mut(mut bytes: &mut [u8], mut change: impl FnMut(&mut [u8])) {
     while let Some(record) = RawRecord::first(bytes) {
         let size = record.bytes.len();
@@ -219,7 +203,6 @@ pub(crate) fn for_each_mut(mut bytes: &mut [u8], mut change: impl FnMut(&mut [u8
     }
 }
 
-/// The word at this place.
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_ne_bytes(*bytes))

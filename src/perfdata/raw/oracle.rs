@@ -28,7 +28,6 @@ pub(crate) struct Values {
     stack: Vec<u8>,
 }
 
-/// Any values.
 pub(crate) fn values() -> impl Strategy<Value = Values> {
     use proptest::collection::vec;
     let bytes = |most| vec(any::<u8>(), 0..most);
@@ -47,7 +46,6 @@ pub(crate) fn values() -> impl Strategy<Value = Values> {
     })
 }
 
-/// A record of this type around a body.
 pub(crate) fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let mut record = kind.to_ne_bytes().to_vec();
     record.extend(misc.to_ne_bytes());
@@ -61,7 +59,6 @@ fn put(body: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
 }
 
 impl Values {
-    /// The word of a field.
     pub(crate) fn word(&self, field: SampleFormat) -> u64 {
         self.words[field.bits().trailing_zeros() as usize]
     }

@@ -23,22 +23,16 @@ use crate::perfdata::writer::WriterEvent;
 
 const WORD: usize = 8;
 
-/// Trims the copies of a recording's samples, and clears what programs were started with.
 #[derive(Debug)]
 pub(crate) struct Trimmer {
     layouts: Vec<Layout>,
-    /// The events of ids.
     events: Layouts,
-    /// Records whose copies were trimmed.
     trimmed: Vec<u8>,
-    /// The most bytes that are kept of a copy.
     most: usize,
-    /// Copies that were shortened to that.
     shortened: u64,
 }
 
 impl Trimmer {
-    /// A trimmer of these events' samples.
     pub(crate) fn new(events: &[WriterEvent]) -> Trimmer {
         let attrs = events.iter().map(WriterEvent::settings);
         Trimmer {
@@ -55,16 +49,11 @@ impl Trimmer {
         self.most = most;
     }
 
-    /// The number of copies that were shortened to what was to be kept.
     pub(crate) fn shortened(&self) -> u64 {
         self.shortened
     }
 
     /// Hands out these whole records, with the copies of samples trimmed.
-    ///
-    /// # Errors
-    ///
-    /// Those of `consume`.
     pub(crate) fn pass_on<E>(
         &mut self,
         bytes: &[u8],
@@ -79,8 +68,8 @@ impl Trimmer {
         passed
     }
 
-    /// Appends a sample with no room to spare, without what the program was started with; `None` for
-    /// anything that is not a sample with a copy, of which nothing is appended.
+    /// Appends a sample with no room to spare, without what the program was started with; `None`
+    /// for anything that is not a sample with a copy, of which nothing is appended.
     fn trim(&mut self, record: RawRecord<'_>, out: &mut Vec<u8>) -> Option<()> {
         if !record.is_sample() {
             return None;

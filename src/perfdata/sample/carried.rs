@@ -18,15 +18,13 @@ use linux_perf_event_reader::Endianness;
 use super::Registers;
 use crate::perfdata::cursor::Cursor;
 
-/// Ends the field: a magic number, the ABI of the registers, and how many bytes of the stack there
-/// are before it. So what is not of this form is told apart.
+// Ends the field: a magic number, the ABI of the registers, and how many bytes of the stack there
+// are before it. So what is not of this form is told apart.
 pub(super) const MAGIC: u32 = 0x6b74_7350;
 pub(super) const TRAILER: usize = 8;
 pub(super) const WORD: usize = 8;
 
-/// What a sample carries.
 pub(super) struct Carried<'a> {
-    /// The event's own data.
     pub(super) own: &'a [u8],
     pub(super) registers: Registers<'a>,
     pub(super) stack: &'a [u8],

@@ -160,14 +160,13 @@ pub struct Registers<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// Reads the body of a sample of the event with this layout.
     pub(super) fn parse(body: &'a [u8], event: usize, layout: &Layout) -> Result<Self, Flaw> {
         use SampleFormat as F;
         let total = body.len();
         let format = layout.format;
         let mut c = Cursor::new(body, layout.endian);
-        // The fields are in the kernel's order, not in that of their bits: see PERF_RECORD_SAMPLE in
-        // perf_event_open(2).
+        // The fields are in the kernel's order, not in that of their bits: see PERF_RECORD_SAMPLE
+        // in perf_event_open(2).
         macro_rules! field {
             ($bit:expr, $name:literal) => {
                 if format.contains($bit) {
@@ -237,7 +236,8 @@ impl<'a> Sample<'a> {
         if format.contains(F::STACK_USER) {
             let size = c.u64("user stack")?;
             user_stack_room = size;
-            // Without a copy (kernel threads, no room) the number of valid bytes is missing as well.
+            // Without a copy (kernel threads, no room) the number of valid bytes is missing as
+            // well.
             if size > 0 {
                 let bytes = c.take(size, "user stack")?;
                 let valid = c.u64("user stack")?;

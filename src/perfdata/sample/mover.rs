@@ -1,5 +1,5 @@
-//! Moves registers and copies of stacks into the RAW fields of samples, before they are written, and
-//! clears what programs were started with.
+//! Moves registers and copies of stacks into the RAW fields of samples, before they are written,
+//! and clears what programs were started with.
 
 use super::Sample;
 use super::carried::{MAGIC, TRAILER, WORD};
@@ -9,19 +9,14 @@ use crate::perfdata::raw::{self, Layouts, NATIVE, RawRecord, arguments};
 use crate::perfdata::split::HEADER_SIZE;
 use crate::perfdata::writer::{ATTR_SIZE, WriterEvent};
 
-/// Moves the copies of a recording's samples.
 #[derive(Debug)]
 pub(crate) struct Mover {
-    /// What the kernel writes for each event.
     layouts: Vec<Layout>,
-    /// The events of ids.
     events: Layouts,
-    /// Records whose copies were moved.
     moved: Vec<u8>,
 }
 
 impl Mover {
-    /// A mover of samples that the kernel writes for these attrs, one for each event.
     pub(crate) fn new(attrs: &[[u8; ATTR_SIZE]], events: &[WriterEvent]) -> Mover {
         let attrs = attrs
             .iter()
@@ -34,10 +29,6 @@ impl Mover {
     }
 
     /// Hands out these whole records, with the copies of samples moved.
-    ///
-    /// # Errors
-    ///
-    /// Those of `consume`.
     pub(crate) fn pass_on<E>(
         &mut self,
         bytes: &[u8],

@@ -16,26 +16,23 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
 const COMPRESSED: u32 = 81;
 const HEADER_SIZE: usize = 8;
-/// A record tells its size in 16 bits.
+// A record tells its size in 16 bits.
 const RECORD_MAX: usize = u16::MAX as usize;
 
-/// The compression stream of a file.
 pub(super) struct Compressor {
     stream: CCtx<'static>,
     level: u8,
-    /// Where a COMPRESSED record is made.
     record: Vec<u8>,
-    /// Bytes before and after, headers included.
     taken: u64,
     given: u64,
 }
 
 impl Compressor {
-    /// The most bytes that become of one COMPRESSED record again. The file tells it, since some
-    /// readers reserve as much for each.
+    // The most bytes that become of one COMPRESSED record again. The file tells it, since some
+    // readers reserve as much for each.
     pub(super) const BLOCK: usize = 1 << 20;
-    /// After how many bytes the stream is flushed at the latest. It is less than a block: a reader
-    /// that has just filled what it has reserved cannot tell whether there is more.
+    // After how many bytes the stream is flushed at the latest. It is less than a block: a reader
+    // that has just filled what it has reserved cannot tell whether there is more.
     const PORTION: usize = Compressor::BLOCK / 2;
 
     pub(super) fn new(level: u8) -> io::Result<Compressor> {
@@ -56,7 +53,6 @@ impl Compressor {
         self.level
     }
 
-    /// Bytes before and after.
     pub(super) fn sizes(&self) -> (u64, u64) {
         (self.taken, self.given)
     }
@@ -68,7 +64,6 @@ impl Compressor {
         bytes + bytes / 128 + 64 * (1 + bytes / (RECORD_MAX - HEADER_SIZE) as u64)
     }
 
-    /// Hands `records` out as COMPRESSED records.
     pub(super) fn compress(
         &mut self,
         records: &[u8],

@@ -13,12 +13,12 @@ const SWITCH: u32 = 14;
 const FINISHED_ROUND_TYPE: u8 = 68;
 const MISC_KERNEL: u16 = 1;
 const MISC_USER: u16 = 2;
-/// In a FORK: what the parent has mapped is not taken over.
+// In a FORK: what the parent has mapped is not taken over.
 const MISC_FORK_EXEC: u16 = 1 << 13;
 const MISC_MMAP_DATA: u16 = 1 << 13;
 const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
-/// Longer than any path that a kernel can have; a record's size has 16 bits.
+// Longer than any path that a kernel can have; a record's size has 16 bits.
 const NAME_MAX: usize = 4095;
 
 /// What identifies a record: what follows it when the events have `sample_id_all` and sample TID,
@@ -30,7 +30,6 @@ struct SampleId {
     time: u64,
 }
 
-/// The bytes of a [`SampleId`].
 const SAMPLE_ID_SIZE: usize = 32;
 
 /// The record that ends a pass over all buffers. Its bytes are the same in each byte order but

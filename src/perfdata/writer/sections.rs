@@ -6,15 +6,15 @@ use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
 use crate::perfdata::{CallCounts, ClockReference, Feature, Job, KeptPerfMap, MappedFile};
 
-/// Strings are padded with zeros to a multiple of this.
+// Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
-/// The process to which images of this machine belong, as opposed to those of a guest.
+// The process to which images of this machine belong, as opposed to those of a guest.
 const HOST: i32 = -1;
 const MISC_KERNEL: u16 = 1;
 const MISC_USER: u16 = 2;
-/// Byte 20 of the build id holds its size.
+// Byte 20 of the build id holds its size.
 const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
-/// The bytes of a record of BUILD_ID before the path, and the most of a path.
+// The bytes of a record of BUILD_ID before the path, and the most of a path.
 const BUILD_ID_SIZE: u64 = 36;
 const PATH_MAX: usize = 4095;
 
@@ -166,8 +166,8 @@ impl FeatureSections {
         self.0.insert(Feature::SAMPLE_TIME, body);
     }
 
-    /// CLOCK_DATA: `u32` version, `u32` clock, and the same moment twice in nanoseconds: `u64` since 1970,
-    /// `u64` by the clock of the samples, `CLOCK_MONOTONIC`.
+    /// CLOCK_DATA: `u32` version, `u32` clock, and the same moment twice in nanoseconds: `u64`
+    /// since 1970, `u64` by the clock of the samples, `CLOCK_MONOTONIC`.
     pub fn clock(&mut self, reference: ClockReference) {
         const MONOTONIC: u32 = 1;
         let head = [1u32, MONOTONIC].map(u32::to_ne_bytes).concat();
@@ -279,7 +279,6 @@ impl FeatureSections {
     }
 }
 
-/// `n` as a count in a section.
 fn count(n: usize) -> [u8; 4] {
     (n as u32).to_ne_bytes()
 }
