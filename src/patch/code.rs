@@ -3,10 +3,8 @@
 use crate::base::Svma;
 use crate::binary::{Code, Error};
 
-/// The bytes of all code sections, by address.
 #[derive(Debug, Default)]
 pub(super) struct CodeBytes {
-    /// Start and bytes, in order of address.
     sections: Vec<(u64, Vec<u8>)>,
 }
 
@@ -26,7 +24,6 @@ impl CodeBytes {
         Ok(CodeBytes { sections })
     }
 
-    /// The bytes from an address to the end of its section.
     pub(super) fn from(&self, address: u64) -> Option<&[u8]> {
         let after = self
             .sections
@@ -36,7 +33,6 @@ impl CodeBytes {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// So many bytes at an address.
     pub(super) fn at(&self, address: u64, length: usize) -> Option<&[u8]> {
         self.from(address)?.get(..length)
     }
@@ -44,7 +40,6 @@ impl CodeBytes {
 
 #[cfg(test)]
 impl CodeBytes {
-    /// One section.
     pub(super) fn of(start: u64, bytes: &[u8]) -> CodeBytes {
         CodeBytes {
             sections: vec![(start, bytes.to_vec())],

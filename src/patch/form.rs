@@ -68,8 +68,8 @@ impl CallForm {
         })
     }
 
-    /// Returns the bytes that lead to `stub` in place of `instruction`, which is at the address `at`
-    /// and has this form; `None` if the stub is out of reach.
+    /// Returns the bytes that lead to `stub` in place of `instruction`, which is at the address
+    /// `at` and has this form; `None` if the stub is out of reach.
     pub fn led_to(self, stub: u64, instruction: &[u8], at: u64) -> Option<[u8; LONGEST]> {
         let length = instruction.len();
         let mut bytes = [0; LONGEST];
@@ -96,9 +96,9 @@ impl CallForm {
     }
 }
 
-/// Prefixes that linkers and compilers put before a direct call, and that change nothing: 67 where
-/// a call through a slot became a direct one, f2 for bounds checks, and those that pad calls of
-/// `__tls_get_addr`.
+// Prefixes that linkers and compilers put before a direct call, and that change nothing: 67 where a
+// call through a slot became a direct one, f2 for bounds checks, and those that pad calls of
+// `__tls_get_addr`.
 fn may_precede_call(prefix: &[u8]) -> bool {
     matches!(
         prefix,
@@ -106,7 +106,6 @@ fn may_precede_call(prefix: &[u8]) -> bool {
     )
 }
 
-/// The distance from one address to another, if four bytes can hold it.
 pub(super) fn reach(from: u64, to: u64) -> Option<i32> {
     i32::try_from(to.wrapping_sub(from).cast_signed()).ok()
 }

@@ -3,14 +3,18 @@
 //!
 //! ```text
 //!   version: u8; indirect calls; reasons { number; sites }[]; imports { length; name }[]
-//!   taken imports { row }[]; taken starts { start − the one before }[]; callers by pointers { the same }[]
-//!   sites { flags: u8 (1 tail call, 2 flags are saved, 4 callee is an import, 8 is led through a stub)
-//!           address − the one before; caller − the one before; callee − address, or the import's row
+//!   taken imports { row }[]
+//!   taken starts { start − the one before }[]; callers by pointers { start − the one before }[]
+//!   sites { flags: u8 (1 tail call, 2 flags are saved, 4 callee is an import,
+//!                      8 is led through a stub)
+//!           address − the one before; caller − the one before
+//!           callee − address, or the import's row
 //!           length: u8 and the bytes of the instruction, if it is led through a stub }[]
 //! ```
 //!
 //! Numbers are LEB128, those that may be negative in zigzag; lists begin with their length. What an
-//! instruction does is read from its bytes again, and memory is changed only where it has these bytes.
+//! instruction does is read from its bytes again, and memory is changed only where it has these
+//! bytes.
 
 use rustc_hash::FxHashSet;
 
@@ -20,9 +24,8 @@ use super::sites::{FileSites, Patch, Site};
 use crate::binary::{Binary, Error};
 use crate::perfdata::{CountedCallee, CountedSite};
 
-/// The name under which they are kept.
 const NAME: &str = "call-sites";
-/// What is found changes with the program that finds it.
+// What is found changes with the program that finds it.
 const VERSION: u8 = 2;
 
 const TAIL: u8 = 1;
@@ -30,7 +33,7 @@ const SAVES_FLAGS: u8 = 2;
 const IMPORT: u8 = 4;
 const LED: u8 = 8;
 
-/// In the order of their numbers.
+// In the order of their numbers.
 const REASONS: [Reason; 7] = [
     Reason::NoBounds,
     Reason::Unreached,
@@ -42,7 +45,6 @@ const REASONS: [Reason; 7] = [
 ];
 
 impl FileSites {
-    /// The call sites of a file, as they were kept or found.
     pub(super) fn of(binary: Binary) -> Result<FileSites, Error> {
         let contents = binary.kept(NAME);
         if let Some(parts) = contents.and_then(|contents| read(contents.bytes())) {
@@ -53,7 +55,6 @@ impl FileSites {
         Ok(found)
     }
 
-    /// Keeps them for the next start, if a cache was given for that.
     fn keep(&self) {
         if self.binary.keeps() {
             // It does not matter if that fails.
@@ -112,7 +113,6 @@ impl FileSites {
     }
 }
 
-/// What is kept of a file.
 struct Parts {
     sites: Vec<Site>,
     imports: Vec<String>,

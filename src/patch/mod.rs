@@ -43,7 +43,7 @@ use self::sites::FileSites;
 use crate::binary::{Binary, Error};
 use crate::sampler::{FileIdentity, ImagePlan, LoadedImage, LoaderStop, StubArea};
 
-/// Directories of the system's libraries, in which nothing is counted unless asked for.
+// Directories of the system's libraries, in which nothing is counted unless asked for.
 const SYSTEM: [&str; 7] = [
     "/lib/",
     "/lib32/",
@@ -101,30 +101,23 @@ impl Images {
 pub struct CallCounter {
     images: Images,
     follows_exec: bool,
-    /// Where call sites are kept for the next start.
     cache: Option<PathBuf>,
-    /// The program, read before it was started.
     prepared: Option<(PathBuf, FileSites)>,
     /// The files in which calls are counted. A file that several processes load is here once.
     files: Vec<PlannedFile>,
     left_alone: LeftAlone,
-    /// What files in which nothing is counted take from others.
+    /// The imports of files in which nothing is counted.
     foreign: FxHashSet<String>,
-    /// These files.
     foreign_files: FxHashSet<FileIdentity>,
-    /// Whether something was loaded when the program ran already.
     loads_later: bool,
-    /// How much longer the program may take, as a part of its time without counting.
     limit: Option<f64>,
-    /// The sites that were given up to keep that, each with the number of its file.
+    // The sites that were given up to keep that, each with the number of its file.
     given_up: FxHashSet<(usize, usize)>,
-    /// Files that could not be read or changed, each with the reason.
     unread: Vec<String>,
-    /// Where dynamic linkers stop, by path.
+    // Where dynamic linkers stop, by path.
     loaders: FxHashMap<PathBuf, Option<LoaderStop>>,
 }
 
-/// A file in which calls are counted.
 #[derive(Debug)]
 struct PlannedFile {
     path: PathBuf,
@@ -143,7 +136,7 @@ impl CallCounter {
         }
     }
 
-    /// The same, with programs that the command starts by `exec` if they are followed.
+    /// Counts in programs that the command starts by `exec`, too, if they are followed.
     pub fn following_exec(self, follows_exec: bool) -> CallCounter {
         CallCounter {
             follows_exec,
@@ -151,18 +144,19 @@ impl CallCounter {
         }
     }
 
-    /// The same, with call sites kept in this directory for the next start.
+    /// Keeps call sites in this directory for the next start.
     pub fn keeping_in(self, cache: Option<PathBuf>) -> CallCounter {
         CallCounter { cache, ..self }
     }
 
-    /// The same with a limit: counting of the most frequent calls is given up while it slows the
-    /// program down by more than this fraction of its time without counting.
+    /// Gives counting of the most frequent calls up while it slows the program down by more than
+    /// this fraction of its time without counting.
     pub fn keeping_below(self, limit: Option<f64>) -> CallCounter {
         CallCounter { limit, ..self }
     }
 
-    /// The number of sites that were given up to keep the limit. What they have counted is a lower bound.
+    /// The number of sites that were given up to keep the limit. What they have counted is a lower
+    /// bound.
     pub fn given_up(&self) -> usize {
         self.given_up.len()
     }

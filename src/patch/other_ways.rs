@@ -5,10 +5,9 @@ use rustc_hash::FxHashSet;
 use super::{CallCounter, PlannedFile};
 use crate::perfdata::CountedCallee;
 
-/// Functions by which a program finds others by name, or loads libraries that call what it exports.
+// Functions by which a program finds others by name, or loads libraries that call what it exports.
 const BY_NAME: [&str; 4] = ["dlsym", "dlvsym", "dlopen", "dlmopen"];
 
-/// What is known of the functions and call sites of one file.
 pub(super) struct OtherWays {
     /// The starts of functions that may be called from elsewhere than the sites, in order.
     pub(super) open: Vec<u64>,

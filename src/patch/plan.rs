@@ -55,7 +55,6 @@ pub(super) fn changes(file: &FileSites, bias: u64, area: StubArea, sites: &[usiz
     changes.collect()
 }
 
-/// The stub of a site, and the change that leads to it.
 fn lead(
     patch: &Patch,
     at: u64,

@@ -187,7 +187,6 @@ impl CallCounter {
         self.sites_of(binary).map_err(|error| error.to_string())
     }
 
-    /// The call sites of a file, as they were kept or found.
     fn sites_of(&self, binary: Binary) -> Result<FileSites, Error> {
         let binary = match &self.cache {
             Some(cache) => binary.keeping_in(cache),
@@ -196,8 +195,8 @@ impl CallCounter {
         FileSites::of(binary)
     }
 
-    /// The number of a file, which is read if it is new, where it is loaded, and whether the dynamic
-    /// linker changes its code.
+    /// The number of a file, which is read if it is new, where it is loaded, and whether the
+    /// dynamic linker changes its code.
     fn file_of(&mut self, image: &LoadedImage) -> Result<(usize, u64, bool), String> {
         // Images that are mounted in turn have other files by the same device and inode.
         let is_it = |planned: &PlannedFile| {

@@ -11,7 +11,6 @@ use crate::binary::{Binary, Error, FunctionSymbol, Machine};
 use crate::perfdata::{CountedCallee, CountedSite};
 use crate::scan::{self, CallKind, CallSite, Callee, Calls, Reached};
 
-/// A call site of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     /// What is recorded of it; nothing was counted yet.
@@ -20,7 +19,6 @@ pub(super) struct Site {
     pub(super) patch: Option<Patch>,
 }
 
-/// An instruction that can be led through a stub.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patch {
     pub(super) call: CallForm,
@@ -28,25 +26,21 @@ pub(super) struct Patch {
     pub(super) bytes: [u8; LONGEST],
 }
 
-/// The call sites of a file.
 #[derive(Debug)]
 pub(super) struct FileSites {
     pub(super) binary: Binary,
     pub(super) sites: Vec<Site>,
-    /// The names of imports, by their ids.
     pub(super) imports: Vec<String>,
     /// The rows of imports whose addresses are taken: they may be called through pointers.
     pub(super) taken_imports: FxHashSet<usize>,
     /// The starts of functions that make calls through pointers, and of those that ran before
     /// calls were counted.
     pub(super) calls_otherwise: FxHashSet<u64>,
-    /// The starts of functions whose addresses are taken.
     pub(super) taken_starts: FxHashSet<u64>,
     pub(super) left_alone: LeftAlone,
 }
 
 impl FileSites {
-    /// Finds them.
     pub(super) fn read(binary: Binary) -> Result<FileSites, Error> {
         let tables = scan::FileTables::read(&binary)?;
         let calls = scan::calls_in(&tables, None);
@@ -127,7 +121,6 @@ fn row(calls: &Calls, callee: Callee) -> CountedCallee {
     }
 }
 
-/// The functions whose addresses the file takes.
 fn taken(calls: &Calls) -> FxHashSet<Callee> {
     let pointers = calls.sites.iter();
     let pointers = pointers.filter(|site| site.kind == CallKind::Pointer);
@@ -169,7 +162,6 @@ fn calls_otherwise(calls: &Calls) -> FxHashSet<u64> {
     indirect.chain(choosers).collect()
 }
 
-/// Decides for each site.
 struct Finder<'a> {
     binary: &'a Binary,
     code: &'a CodeBytes,
@@ -182,7 +174,6 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// How a site is led through a stub, and whether that has to save the flags.
     fn patch(&mut self, site: &CallSite) -> Result<(Patch, bool), Reason> {
         let at = site.at.0;
         let inside = self.function_of(site.at);
@@ -225,7 +216,6 @@ impl Finder<'_> {
         Ok((patch, saves_flags))
     }
 
-    /// The function that a site is in.
     fn function_of(&mut self, at: Svma) -> Option<FunctionSymbol> {
         let functions = self.binary.functions();
         while functions

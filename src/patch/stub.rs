@@ -6,14 +6,14 @@
 //!   or jmp *slot(%rip)           ff 25 distance
 //! ```
 //!
-//! Locking takes most of the time. As long as only one thread counts, a prefix that means nothing (3e) is
-//! in the place of `lock` (f0). Where each of several threads has counters of its own, it is the prefix
-//! of the segment `gs` (65): the base of that segment is added to the address, and each thread has
-//! another one, which is the distance from the counters to its own.
+//! Locking takes most of the time. As long as only one thread counts, a prefix that means nothing
+//! (3e) is in the place of `lock` (f0). Where each of several threads has counters of its own, it
+//! is the prefix of the segment `gs` (65): the base of that segment is added to the address, and
+//! each thread has another one, which is the distance from the counters to its own.
 //!
-//! `incq` writes all arithmetic flags but the carry. Where the callee reads them, the stub saves them:
-//! `pushfq` (9c) before, `popfq` (9d) behind. Nothing is lost below the stack pointer: behind a
-//! call lies nothing there yet, and before a tail call nothing any more.
+//! `incq` writes all arithmetic flags but the carry. Where the callee reads them, the stub saves
+//! them: `pushfq` (9c) before, `popfq` (9d) behind. Nothing is lost below the stack pointer: behind
+//! a call lies nothing there yet, and before a tail call nothing any more.
 
 use super::form::{CallForm, Form, reach};
 use crate::perfdata::CountedImage;
@@ -21,19 +21,16 @@ use crate::sampler::Adding;
 
 /// The size of a stub, in bytes.
 pub const STUB: usize = CountedImage::STUB_SIZE as usize;
-/// The prefix by which several threads may add to a counter.
 const LOCK: u8 = 0xf0;
-/// A prefix that means nothing here: addresses in the segment of data, as all are.
+// A prefix that means nothing here: addresses in the segment of data, as all are.
 const NO_LOCK: u8 = 0x3e;
-/// The prefix by which the base of the thread's segment is added to the address.
+// The prefix by which the base of the thread's segment is added to the address.
 const OWN: u8 = 0x65;
-/// How an instruction goes on that counts.
+// How an instruction goes on that counts.
 const COUNTS: [u8; 3] = [0x48, 0xff, 0x05];
-/// `pushfq`
 const SAVE_FLAGS: u8 = 0x9c;
-/// `popfq`
 const RESTORE_FLAGS: u8 = 0x9d;
-/// What is behind the last instruction of a stub: `int3`.
+// What is behind the last instruction of a stub: `int3`.
 const UNUSED: u8 = 0xcc;
 
 /// Returns the stub at address `at` that adds one to the word at `counter` and goes on as `call`
@@ -61,7 +58,6 @@ pub(super) fn stub(call: CallForm, saves_flags: bool, at: u64, counter: u64) -> 
     Some(bytes.bytes)
 }
 
-/// The bytes of a stub up to a length.
 struct Bytes {
     bytes: [u8; STUB],
     length: usize,
@@ -77,7 +73,6 @@ impl Default for Bytes {
 }
 
 impl Bytes {
-    /// Appends bytes, if there is room for them.
     fn put(&mut self, bytes: &[u8]) -> Option<()> {
         let end = self.length + bytes.len();
         let place = self.bytes.get_mut(self.length..end)?;
@@ -87,8 +82,9 @@ impl Bytes {
     }
 }
 
-/// Returns the first eight bytes of a stub that leads where this one does, but counts no more; `None` if
-/// these bytes are more than one instruction of this one, so that a thread may be between them.
+/// Returns the first eight bytes of a stub that leads where this one does, but counts no more;
+/// `None` if these bytes are more than one instruction of this one, so that a thread may be between
+/// them.
 ///
 /// What was behind the counting instruction comes in its place:
 ///
@@ -118,8 +114,8 @@ pub(super) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
     Some(bytes)
 }
 
-/// Makes stubs, one after the other, add to their counters in this way. Those that were given up are as
-/// they were.
+/// Makes stubs, one after the other, add to their counters in this way. Those that were given up
+/// are as they were.
 pub(super) fn set_adding(stubs: &mut [u8], adding: Adding) {
     let new = match adding {
         Adding::Alone => NO_LOCK,
