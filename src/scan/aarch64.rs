@@ -57,7 +57,6 @@ pub(super) fn walk(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step
     rest
 }
 
-/// All instructions and what they do with registers.
 pub(super) fn effects(bytes: &[u8], start: u64) -> Vec<Effect> {
     let mut at = start;
     let words = bytes.chunks_exact(4).map(|word| {
@@ -103,7 +102,7 @@ fn is_wanted(flow: Flow, wants: &Wants) -> bool {
     !matches!(flow, Flow::Address(to) if !wants.addresses.contains(&to))
 }
 
-/// Branches, exceptions and system instructions: `x101` in bits 28 to 25.
+// Branches, exceptions and system instructions: `x101` in bits 28 to 25.
 fn is_branch(word: u32) -> bool {
     word & 0x1c00_0000 == 0x1400_0000
 }
@@ -120,13 +119,11 @@ fn is_load(word: u32) -> bool {
     word & 0xffc0_0000 == 0xf940_0000
 }
 
-/// The distance in ADR and ADRP.
 fn distance(word: u32) -> i64 {
     let high = (word << 8).cast_signed() >> 13;
     i64::from(high << 2 | (word >> 29 & 3).cast_signed())
 }
 
-/// An address that is computed or loaded from, if its page is known.
 fn takes(word: u32, at: u64, pages: &[Option<u64>; 32]) -> Option<Flow> {
     if is_adr(word) {
         return Some(Flow::Address(at.wrapping_add_signed(distance(word))));
@@ -147,8 +144,8 @@ fn takes(word: u32, at: u64, pages: &[Option<u64>; 32]) -> Option<Flow> {
     None
 }
 
-/// The registers that an instruction changes or may change. Loads and stores (`x1x0` in bits 28
-/// to 25) may have up to four, and only read some of them; all others have at most one.
+// The registers that an instruction changes or may change. Loads and stores (`x1x0` in bits 28 to
+// 25) may have up to four, and only read some of them; all others have at most one.
 fn writes(word: u32) -> u32 {
     let bit = |low: u32| 1u32 << (word >> low & 31);
     if word & 0x0a00_0000 == 0x0800_0000 && !is_load(word) {

@@ -1,8 +1,8 @@
 //! Instructions of x86 as text.
 //!
 //! The text is that of `objdump -d`, with one space or more between mnemonic and operands; what
-//! objdump adds in angle brackets and behind a `#` is left out. Where assemblers know several names of
-//! an instruction, or a prefix does nothing, the two can differ.
+//! objdump adds in angle brackets and behind a `#` is left out. Where assemblers know several names
+//! of an instruction, or a prefix does nothing, the two can differ.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, IntelFormatter,
@@ -35,7 +35,7 @@ pub struct Disassembled {
     pub branch: Option<Svma>,
 }
 
-/// The column of the first operand, as objdump has it.
+// The column of the first operand, as objdump has it.
 const OPERANDS: u32 = 7;
 
 /// Writes instructions of one machine in one syntax.
@@ -148,10 +148,9 @@ impl Disassembler {
     }
 }
 
-/// Mnemonics with a size that can be no other in 64-bit code: assemblers leave it out by now.
+// Mnemonics with a size that can be no other in 64-bit code: assemblers leave it out by now.
 const SIZED: [&str; 6] = ["callq", "jmpq", "retq", "leaveq", "pushq", "popq"];
 
-/// Takes the size of such a mnemonic away; operands stay in their column.
 fn without_size(text: &mut String) {
     let place = |name: &&str| {
         let at = text.find(*name)?;
@@ -168,7 +167,7 @@ fn without_size(text: &mut String) {
     }
 }
 
-/// Takes the operand away that shifts by one do not encode.
+// Takes the operand away that shifts by one do not encode.
 fn without_one(instruction: &Instruction, text: &mut String) {
     let is_shift = matches!(
         instruction.mnemonic(),
@@ -187,7 +186,6 @@ fn without_one(instruction: &Instruction, text: &mut String) {
     }
 }
 
-/// Where a direct jump or call leads.
 fn target(instruction: &Instruction) -> Option<u64> {
     let is_near = matches!(
         instruction.op0_kind(),

@@ -16,13 +16,13 @@ use crate::binary::{
 pub struct FileTables<'b> {
     pub(super) binary: &'b Binary,
     pub(super) code: Code<'b>,
-    /// The functions, without the stubs of linkage tables.
+    // The functions, without the stubs of linkage tables.
     pub(super) symbols: IdVec<CodeFunctionId, FunctionSymbol>,
     /// For each of [`Binary::functions`] its id, if it is one.
     ids: Vec<Option<CodeFunctionId>>,
     slots: Slots,
     references: References,
-    /// The names of functions that have parts elsewhere, once somebody asks.
+    // The names of functions that have parts elsewhere, once somebody asks.
     split: OnceLock<FxHashSet<String>>,
 }
 
@@ -57,12 +57,10 @@ impl<'b> FileTables<'b> {
         })
     }
 
-    /// What the pointers in the file's data lead to.
     pub(super) fn slots(&self) -> &Slots {
         &self.slots
     }
 
-    /// What could not be read.
     pub(super) fn problems(&self) -> Vec<String> {
         let parts = [
             &self.code.problems,
@@ -88,12 +86,10 @@ impl<'b> FileTables<'b> {
         })
     }
 
-    /// The code of all functions, in order of address.
     pub(super) fn lots(&self) -> Vec<Lot<'_>> {
         self.lots_of(&self.binary.stretches())
     }
 
-    /// The code of these stretches.
     pub(super) fn lots_of(&self, stretches: &[Stretch]) -> Vec<Lot<'_>> {
         let lots = stretches.iter().filter_map(|stretch| {
             Some(Lot {
@@ -121,12 +117,10 @@ impl<'b> FileTables<'b> {
         })
     }
 
-    /// The id of the function at this index of [`Binary::functions`], if it is one.
     pub(super) fn id(&self, index: usize) -> Option<CodeFunctionId> {
         id_at(&self.ids, index)
     }
 
-    /// The names of functions that have parts elsewhere.
     pub(super) fn split_functions(&self) -> &FxHashSet<String> {
         self.split
             .get_or_init(|| split_functions::split(self.binary))

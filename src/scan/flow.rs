@@ -6,17 +6,14 @@ use std::ops::RangeInclusive;
 /// A reference from an instruction to code, or to the pointer of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Flow {
-    /// A call of this address.
     Call(u64),
     /// A jump to this address, with or without condition.
     Jump(u64),
     /// A call through the pointer at this address.
     CallSlot(u64),
-    /// A jump through the pointer at this address.
     JumpSlot(u64),
     /// A call of what a register or computed memory holds.
     CallUnknown,
-    /// A jump to what a register or computed memory holds.
     JumpUnknown,
     /// This address is computed, not jumped to.
     Address(u64),
@@ -27,11 +24,8 @@ pub(super) enum Flow {
 /// An instruction that refers to something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Its address.
     pub(super) at: u64,
-    /// Its length in bytes.
     pub(super) length: u8,
-    /// What it refers to.
     pub(super) flow: Flow,
     /// The address of the bytes that a relocation of `flow`'s operand would change: the field of
     /// four bytes on x86, the instruction elsewhere. In an instruction that calls through a

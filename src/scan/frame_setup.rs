@@ -6,11 +6,11 @@ use super::x86::ends::{After, after};
 use crate::base::Svma;
 use crate::binary::{Binary, Machine};
 
-/// More code is not searched, in bytes.
+// More code is not searched, in bytes.
 const SEARCHED: u64 = 1 << 16;
 
-/// The ways to make the frame pointer point into the stack frame: `mov %rsp,%rbp` in its two forms, and
-/// `lea` with a short or a long offset. The prefix is left out.
+// The ways to make the frame pointer point into the stack frame: `mov %rsp,%rbp` in its two forms,
+// and `lea` with a short or a long offset. The prefix is left out.
 const SETTING: [&[u8]; 4] = [
     &[0x89, 0xe5],
     &[0x8b, 0xec],
@@ -18,9 +18,9 @@ const SETTING: [&[u8]; 4] = [
     &[0x8d, 0xac, 0x24],
 ];
 
-/// Whether the frame pointer is certain not to be that of the code between two addresses, before the
-/// instruction at `at` in it: it sets none up anywhere, or has not done so yet, or is about to return. Known
-/// on x86-64 only.
+/// Whether the frame pointer is certain not to be that of the code between two addresses, before
+/// the instruction at `at` in it: it sets none up anywhere, or has not done so yet, or is about to
+/// return. Known on x86-64 only.
 pub fn has_no_frame(binary: &Binary, from: Svma, to: Svma, at: Svma) -> bool {
     let index = at.0.checked_sub(from.0);
     let index = index.and_then(|index| usize::try_from(index).ok());
@@ -31,8 +31,8 @@ pub fn has_no_frame(binary: &Binary, from: Svma, to: Svma, at: Svma) -> bool {
     })
 }
 
-/// Whether the function between two addresses is certain never to return, nor to leave by a jump: the first
-/// function of a thread does not, nor what calls `main`. Known on x86-64 only.
+/// Whether the function between two addresses is certain never to return, nor to leave by a jump:
+/// the first function of a thread does not, nor what calls `main`. Known on x86-64 only.
 pub fn never_returns(binary: &Binary, from: Svma, to: Svma) -> bool {
     is_true_of(binary, from, to, |bytes| stays(bytes, from.0))
 }
@@ -52,7 +52,8 @@ fn is_true_of(binary: &Binary, from: Svma, to: Svma, of: impl FnOnce(&[u8]) -> b
     read().unwrap_or(false)
 }
 
-/// Whether no instruction of this code at `start` returns, or jumps out of it or to an unknown place.
+/// Whether no instruction of this code at `start` returns, or jumps out of it or to an unknown
+/// place.
 fn stays(bytes: &[u8], start: u64) -> bool {
     let mut instructions = Instructions::new(bytes, start);
     let wants = Wants::default();
@@ -76,7 +77,6 @@ fn stays(bytes: &[u8], start: u64) -> bool {
     !bytes.is_empty()
 }
 
-/// The same of bytes.
 fn is_without_frame(bytes: &[u8], at: usize) -> bool {
     let is_setting = |bytes: &[u8]| {
         // enter

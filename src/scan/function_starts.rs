@@ -11,21 +11,19 @@
 
 use crate::binary::FunctionSymbol;
 
-/// The functions of a file by their starts.
 #[derive(Debug, Default)]
 pub(super) struct Starts<'a> {
     functions: &'a [FunctionSymbol],
     first: u64,
-    /// The size of a block is two to this power.
+    // The size of a block is two to this power.
     shift: u32,
     /// For each block the number of starts before it, and behind the last the number of all.
     blocks: Vec<u32>,
-    /// Distances from `first`, as far as they have 32 bits.
+    // Distances from `first`, as far as they have 32 bits.
     starts: Vec<u32>,
 }
 
 impl<'a> Starts<'a> {
-    /// Of functions in order of their starts.
     pub(super) fn new(functions: &'a [FunctionSymbol]) -> Starts<'a> {
         let first = functions.first().map_or(0, |function| function.start.0);
         let distances = functions
@@ -52,7 +50,6 @@ impl<'a> Starts<'a> {
         }
     }
 
-    /// The index of the function that starts at this address.
     #[inline]
     pub(super) fn index(&self, start: u64) -> Option<usize> {
         let distance = start.checked_sub(self.first)?;
@@ -66,10 +63,11 @@ impl<'a> Starts<'a> {
         (here.get(index) == Some(&distance)).then(|| index.wrapping_add(from as usize))
     }
 
-    /// The same for what lies more than 4 GiB behind the first.
+    /// The index of a function that starts more than 4 GiB behind the first.
     #[cold]
     fn far(&self, start: u64) -> Option<usize> {
-        // Data are asked for millions of words that are no addresses, and few files have such functions.
+        // Data are asked for millions of words that are no addresses, and few files have such
+        // functions.
         if self.starts.len() == self.functions.len() {
             return None;
         }

@@ -7,10 +7,9 @@ use super::thunks::Thunk;
 use super::{Callee, CodeFunctionId, ImportId};
 use crate::base::IdVec;
 
-/// The imports that were seen so far.
 pub(super) struct Imports<'a> {
     resolver: &'a Resolver<'a>,
-    /// Names that the file imports although it defines them: others might define them too.
+    // Names that the file imports although it defines them: others might define them too.
     own: FxHashMap<String, CodeFunctionId>,
     known: FxHashMap<Import, Callee>,
     thunks: FxHashMap<Import, Option<Thunk>>,
@@ -30,7 +29,6 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// What a call of it calls.
     pub(super) fn callee(&mut self, import: Import) -> Callee {
         if let Some(callee) = self.known.get(&import) {
             return *callee;
@@ -51,7 +49,7 @@ impl<'a> Imports<'a> {
         *self.thunks.entry(import).or_insert_with(find)
     }
 
-    /// The same, if it was seen under any form of its name.
+    /// What a call of it calls, if its name was seen in any form.
     pub(super) fn met(&self, import: Import) -> Option<Callee> {
         let known = self.known.get(&import).copied();
         known.or_else(|| self.named(&self.resolver.import_name(import)))

@@ -6,7 +6,7 @@
 //!   call write@plt      ─▶ import   by the stub's name
 //!   call *slot(%rip)    ─▶ call or import, by what relocations tie the slot to
 //!   call …              ─▶ call or import, by its relocation, in a file that is not linked yet
-//!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here, but whoever gets the pointer may call lex
+//!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here; who gets the pointer may call lex
 //!   call *%rax          ─▶ counted: its target is known only at run time
 //!   jmp  *%rax          ─▶ counted apart: the table of a switch, or a tail call
 //!   jmp  lex.cold       ─▶ nothing: a part of lex, whose calls count as those of lex
@@ -14,8 +14,8 @@
 //!
 //! The instructions of each function are decoded one after the other from its start, so that no
 //! call is found inside of another instruction. Each byte is decoded once, on all processors, and
-//! calls are in order of address, whatever the number of processors. Any bytes give an answer; bytes that
-//! are no instructions are counted.
+//! calls are in order of address, whatever the number of processors. Any bytes give an answer;
+//! bytes that are no instructions are counted.
 //!
 //! A [`Disassembler`] writes instructions of x86 as text.
 //!
@@ -87,7 +87,8 @@ pub struct CodeFunction {
     /// slots for calls by name are not among them.
     pub pointers_in_data: u64,
     /// The function that this is a part of, if a compiler has split it off: `.cold`, `.part.0`. Its
-    /// calls and jumps count as those of the whole function, and a call of it as a call of the function.
+    /// calls and jumps count as those of the whole function, and a call of it as a call of the
+    /// function.
     pub part_of: Option<CodeFunctionId>,
 }
 
@@ -175,8 +176,8 @@ pub struct Calls {
     pub problems: Vec<String>,
 }
 
-/// Finds the calls in the code of a file, with this number of threads; one per processor for `None`. The
-/// answer does not depend on their number.
+/// Finds the calls in the code of a file, with this number of threads; one per processor for
+/// `None`. The answer does not depend on their number.
 ///
 /// # Errors
 /// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
@@ -184,7 +185,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
     Ok(calls_in(&FileTables::read(binary)?, workers))
 }
 
-/// The same for a file whose tables are read already.
+/// Finds the calls as [`calls`] does, in a file whose tables are read already.
 pub fn calls_in(tables: &FileTables, workers: Option<NonZeroUsize>) -> Calls {
     let binary = tables.binary;
     let resolver = tables.resolver();
@@ -232,11 +233,10 @@ pub fn calls_in(tables: &FileTables, workers: Option<NonZeroUsize>) -> Calls {
     calls
 }
 
-/// What data point to.
 struct Pointers<'a> {
     to_functions: FxHashMap<CodeFunctionId, u64>,
     to_imports: FxHashMap<Import, u64>,
-    /// For the names of imports; none is known yet.
+    // For the names of imports; none is known yet.
     names: Imports<'a>,
     problems: Vec<String>,
 }

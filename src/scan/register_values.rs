@@ -5,7 +5,7 @@
 //!   lea  0x8(%rsp),%rdi
 //!   call *%rbx               ─▶ CallSlot(slot): rbx is as it was loaded, however this is reached
 //!   …
-//!   call *%rbx               ─▶ CallSlot(slot): calls keep rbx, and nothing else is ever put into it
+//!   call *%rbx               ─▶ CallSlot(slot): calls keep rbx, and nothing else is put into it
 //! ```
 //!
 //! A register's value is followed along all ways through the stretch that can be seen: from one
@@ -14,11 +14,12 @@
 //! none is known. What cannot be seen is where the unwinder and tables of switches enter: the
 //! unwinder behind a call or where the instruction before does not go on, tables anywhere. Other
 //! parts of a function (`f.cold`) may enter anywhere too, so functions that have some are not
-//! looked at, nor are those without a name, which may. A call is decided only where one of these holds:
+//! looked at, nor are those without a name, which may. A call is decided only where one of these
+//! holds:
 //!
-//! - **On the way.** Calls are taken to change every register; nothing is known where an instruction
-//!   stands behind one that does not go on, however else it is reached; and the stretch has no
-//!   jump to where one cannot see. Then no hidden entry can lie between load and call.
+//! - **On the way.** Calls are taken to change every register; nothing is known where an
+//!   instruction stands behind one that does not go on, however else it is reached; and the stretch
+//!   has no jump to where one cannot see. Then no hidden entry can lie between load and call.
 //! - **Nothing else.** The register is one that calls keep, the function saves what its caller
 //!   had in it, and all that is ever put into it are loads of this one pointer, and what was
 //!   saved. Wherever the unwinder or a table enters, it holds the pointer or what belongs to the
@@ -35,32 +36,24 @@ use super::flow::{Flow, Step};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Effect {
     pub(super) at: u64,
-    /// Registers whose values it uses.
     pub(super) reads: u32,
     /// Registers that it changes or may change.
     pub(super) writes: u32,
-    /// The register that it saves on the stack.
     pub(super) saves: u32,
-    /// The register that it fetches back from there.
     pub(super) restores: u32,
-    /// The register that it loads an address or a pointer into.
     pub(super) loads: Option<u8>,
-    /// The register that it calls or jumps through.
     pub(super) through: Option<u8>,
     pub(super) next: Next,
 }
 
-/// Where an instruction leads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Next {
-    /// To the next one.
     #[default]
     On,
     /// To the next one, when a callee returns.
     Call,
     /// To this address, or to the next one.
     Branch(u64),
-    /// To this address.
     Jump(u64),
     /// To what cannot be seen.
     Unknown,
@@ -70,11 +63,9 @@ pub(super) enum Next {
 
 /// What is known about the stretch as a whole. No jump leaves it but to start another function.
 pub(super) struct FollowedCode {
-    /// The address behind its last byte.
     pub(super) end: u64,
     /// Registers that a callee keeps.
     pub(super) kept: u32,
-    /// Registers that are worth following.
     pub(super) followed: u32,
 }
 
@@ -86,7 +77,7 @@ const UNKNOWN: Value = u32::MAX - 1;
 
 type Values = [Value; 32];
 
-/// Times that all ways are followed before it is given up; most need two or three.
+// Times that all ways are followed before it is given up; most need two or three.
 const ROUNDS: usize = 16;
 
 /// Replaces the steps that go through a register by what they lead to, where it is certain.
@@ -115,7 +106,6 @@ pub(super) fn decide(effects: &[Effect], place: &FollowedCode, steps: &mut [Step
     }
 }
 
-/// The ways through a stretch, and what registers hold on them.
 struct Ways<'a> {
     effects: &'a [Effect],
     /// Indices of the instructions that matter. The next three tables are at first of all.
@@ -125,16 +115,12 @@ struct Ways<'a> {
     loads: Vec<Option<Value>>,
     /// For each instruction the index of its entry, if direct jumps lead to it.
     entry_of: Vec<Option<u32>>,
-    /// For each instruction the index of the entry that it jumps to.
     target_of: Vec<Option<u32>>,
-    /// What registers hold at the entries.
     entries: Vec<Values>,
-    /// Registers that are loaded somewhere.
     loaded: u32,
     /// Registers into which one pointer is put and nothing else, and its step.
     sole: u32,
     sole_loads: Values,
-    /// Whether a jump leads into the inside of an instruction.
     astray: bool,
 }
 
@@ -193,7 +179,6 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Finds where direct jumps lead to.
     fn find_entries(&mut self) {
         let start = self.effects.first().map_or(0, |effect| effect.at);
         for (effect, target) in self.effects.iter().zip(&mut self.target_of) {
@@ -271,7 +256,6 @@ impl<'a> Ways<'a> {
         false
     }
 
-    /// What an instruction does to the registers.
     fn apply(&self, index: usize, effect: &Effect, values: &mut Values) {
         let mut changed = effect.writes;
         if effect.next == Next::Call {
@@ -290,8 +274,8 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// What registers hold where the unwinder may enter: nothing that is known, except for those
-    /// that nothing else is ever put into.
+    // What registers hold where the unwinder may enter: nothing that is known, except for those
+    // that nothing else is ever put into.
     fn at_hidden_entry(&self) -> Values {
         let mut values = [UNKNOWN; 32];
         for register in registers(self.sole) {
@@ -300,7 +284,6 @@ impl<'a> Ways<'a> {
         values
     }
 
-    /// The step of the load behind each call and jump that is certain, by its address.
     fn decided(&self) -> FxHashMap<u64, Value> {
         let mut candidates = Vec::new();
         let mut hidden = false;
@@ -338,12 +321,10 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Whether the next instruction is not reached from this one.
 fn ends(next: Next) -> bool {
     matches!(next, Next::Jump(_) | Next::Unknown | Next::Stop)
 }
 
-/// The registers of these bits.
 fn registers(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let register = bits.trailing_zeros();
@@ -356,7 +337,6 @@ fn bit(register: u8) -> u32 {
     1u32.checked_shl(u32::from(register)).unwrap_or(0)
 }
 
-/// What is known where two ways meet.
 fn meet(a: Value, b: Value) -> Value {
     match (a, b) {
         (UNREACHED, other) | (other, UNREACHED) => other,

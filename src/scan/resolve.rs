@@ -18,14 +18,10 @@ pub(super) enum Target {
     Import(Import),
 }
 
-/// By what an imported function is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Import {
-    /// A stub, by its index among the functions of the file.
     Stub(u32),
-    /// A symbol of the slots.
     Symbol(u32),
-    /// The function that chooses, by its index among [`Slots::choosers`].
     ChosenBy(u32),
 }
 
@@ -43,7 +39,6 @@ pub(super) enum Kind {
     Inside,
 }
 
-/// A reference to a function, before imports have ids and parts are folded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) at: u64,
@@ -55,43 +50,33 @@ pub(super) struct Site {
     pub(super) target: Target,
 }
 
-/// Where the code of a function is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lot<'a> {
     pub(super) caller: CodeFunctionId,
     pub(super) symbol: &'a FunctionSymbol,
-    /// Not empty.
     pub(super) piece: CodePiece,
-    /// The address of the first byte.
     pub(super) start: u64,
 }
 
-/// Code of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch<'a> {
     pub(super) caller: CodeFunctionId,
     pub(super) symbol: &'a FunctionSymbol,
     pub(super) bytes: &'a [u8],
-    /// The address of the first byte.
     pub(super) start: u64,
 }
 
-/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
-    /// A reference to a function.
     Site(Kind, Target),
     /// A jump within the function, a call of the next instruction, or an address of something else.
     Within,
     /// A call to an address that is in no other function.
     Astray,
-    /// A call whose callee is known only at run time.
     UnknownCall,
-    /// The same for a jump.
     UnknownJump,
 }
 
-/// What is read of a file to know what its instructions lead to.
 pub(super) struct Facts<'a> {
     pub(super) binary: &'a Binary,
     pub(super) code: &'a Code<'a>,
@@ -100,7 +85,6 @@ pub(super) struct Facts<'a> {
     pub(super) ids: &'a [Option<CodeFunctionId>],
 }
 
-/// Knows what starts where.
 pub(super) struct Resolver<'a> {
     facts: Facts<'a>,
     choosers: Vec<Svma>,
@@ -116,12 +100,10 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The functions that choose what slots point to, in order of address.
     pub(super) fn choosers(&self) -> &[Svma] {
         &self.choosers
     }
 
-    /// What a step in this stretch of code leads to.
     pub(super) fn resolve(&self, stretch: &Stretch, step: &Step) -> Resolved {
         if let Some(reference) = self.facts.references.at(Svma(step.field)) {
             return self.referenced(stretch, step, reference);
@@ -166,7 +148,6 @@ impl<'a> Resolver<'a> {
         self.stated(stretch, step, moved)
     }
 
-    /// What a step leads to that says so itself.
     fn stated(&self, stretch: &Stretch, step: &Step, flow: Flow) -> Resolved {
         let address = |to| SlotTarget::Address(Svma(to));
         match flow {
@@ -201,7 +182,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What a call leads to, if it is known.
     pub(super) fn called(&self, flow: Flow) -> Option<Resolved> {
         match flow {
             Flow::Call(to) => self.call(SlotTarget::Address(Svma(to))),
@@ -210,7 +190,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether the pointer at this address is known to be a function's.
     pub(super) fn slot_leads(&self, slot: u64) -> bool {
         self.slot(slot).is_some_and(|to| self.target(to).is_some())
     }
@@ -254,8 +233,8 @@ impl<'a> Resolver<'a> {
         Resolved::Within
     }
 
-    /// What a call of an address is at which nothing starts. One of the next instruction is how
-    /// code of 32 bits finds out where it is.
+    // What a call of an address is at which nothing starts. One of the next instruction is how code
+    // of 32 bits finds out where it is.
     fn inside(&self, stretch: &Stretch, step: &Step, to: u64) -> Resolved {
         if to == step.at.wrapping_add(u64::from(step.length)) {
             return Resolved::Within;
@@ -269,9 +248,9 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether an operand with the value of a function's start is an address. In code that is
-    /// moved, when it is loaded or when it is linked, numbers in instructions of x86 are none: only
-    /// distances are.
+    // Whether an operand with the value of a function's start is an address. In code that is moved,
+    // when it is loaded or when it is linked, numbers in instructions of x86 are none: only
+    // distances are.
     fn is_address(&self, stretch: &Stretch, step: &Step, to: u64) -> bool {
         let Facts { binary, code, .. } = &self.facts;
         match code.machine {
@@ -288,7 +267,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What this is, if it is a function or the name of one.
     pub(super) fn target(&self, to: SlotTarget) -> Option<Target> {
         match to {
             SlotTarget::Address(start) => self.starting_at(start.0),
@@ -301,7 +279,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The function or stub that starts at this address.
     fn starting_at(&self, start: u64) -> Option<Target> {
         let index = self.starts.index(start)?;
         if let Some(id) = id_at(self.facts.ids, index) {
@@ -313,7 +290,6 @@ impl<'a> Resolver<'a> {
         stub.then_some(Target::Import(Import::Stub(index)))
     }
 
-    /// The linkage name of what is imported.
     pub(super) fn import_name(&self, import: Import) -> String {
         let (name, start) = match import {
             Import::Symbol(symbol) => (self.facts.slots.name(symbol), u64::from(symbol)),
@@ -363,7 +339,6 @@ fn kind(target: Target, own: Kind) -> Kind {
     }
 }
 
-/// The id of the function at this index of [`Binary::functions`], if it is one.
 pub(super) fn id_at(ids: &[Option<CodeFunctionId>], index: usize) -> Option<CodeFunctionId> {
     ids.get(index).copied().flatten()
 }

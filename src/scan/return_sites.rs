@@ -1,15 +1,15 @@
 //! Whether an address can be one that a call returns to, from the bytes before it alone.
 //!
 //! Instructions of x86 cannot be decoded backwards, so every length is tried: if no bytes that end
-//! at the address are a call, none returns there, wherever functions begin. The reverse does not hold: the
-//! bytes of another instruction may look like a call.
+//! at the address are a call, none returns there, wherever functions begin. The reverse does not
+//! hold: the bytes of another instruction may look like a call.
 
 use super::flow::{Flow, Step, Wants};
 use super::workers::walk;
 use crate::base::Svma;
 use crate::binary::{Binary, Machine};
 
-/// The longest instruction of x86, in bytes.
+// The longest instruction of x86, in bytes.
 const LONGEST: usize = 15;
 
 /// Whether a call may return to this address; `None` where the code before it cannot be read.
@@ -41,7 +41,6 @@ fn system_call_length(machine: Machine, before: [u8; 4]) -> Option<u64> {
     }
 }
 
-/// Whether these bytes may end with an instruction that calls.
 fn ends_with_call(machine: Machine, bytes: &[u8]) -> bool {
     let lengths: &[usize] = match machine {
         Machine::X86_64 | Machine::X86 => &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],

@@ -21,7 +21,7 @@
 //!
 //! ```text
 //!   auipc ra,hi ; jalr ra,lo(ra)    a call        auipc a0,hi ; addi a0,a0,lo   an address
-//!   auipc t1,hi ; jalr x0,lo(t1)    a jump        auipc a0,hi ; ld   a0,lo(a0)  a pointer is loaded
+//!   auipc t1,hi ; jalr x0,lo(t1)    a jump        auipc a0,hi ; ld a0,lo(a0)    a pointer is loaded
 //! ```
 //!
 //! The upper part is known from its instruction up to the first that may change the register,
@@ -30,7 +30,6 @@
 use super::flow::{Flow, Step, Wants};
 use super::register_values::{Effect, Next};
 
-/// Widths of addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     Bits32,
@@ -54,12 +53,10 @@ enum Kind {
     Other,
 }
 
-/// An instruction.
 #[derive(Clone, Copy)]
 struct Read {
     length: u8,
     kind: Kind,
-    /// Registers that it changes or may change.
     writes: u32,
 }
 
@@ -146,7 +143,8 @@ pub(super) fn walk(
     undecoded + bytes.len().saturating_sub(index) as u64
 }
 
-/// Returns all instructions and what they do with registers; `None` if some bytes are not an instruction.
+/// Returns all instructions and what they do with registers; `None` if some bytes are not an
+/// instruction.
 pub(super) fn effects(width: Width, bytes: &[u8], start: u64) -> Option<Vec<Effect>> {
     let mut effects = Vec::with_capacity(bytes.len() / 3);
     let mut index = 0;
@@ -182,7 +180,6 @@ pub(super) fn effects(width: Width, bytes: &[u8], start: u64) -> Option<Vec<Effe
 }
 
 impl Width {
-    /// An address, of its width.
     fn wrap(self, address: u64) -> u64 {
         match self {
             Width::Bits32 => address & u64::from(u32::MAX),
@@ -191,17 +188,15 @@ impl Width {
     }
 }
 
-/// Whether a register is one for return addresses.
 fn is_link(register: u8) -> bool {
     matches!(register, 1 | 5)
 }
 
-/// Whether this is `auipc`: what `lui` sets is an address only in code with one place.
+// Whether this is `auipc`: what `lui` sets is an address only in code with one place.
 fn is_relative(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|low| low & 0x7f == 0x17)
 }
 
-/// The instruction at the start of `bytes`, at address `at`.
 fn read(width: Width, bytes: &[u8], at: u64) -> Option<Read> {
     let half = u16::from_le_bytes(*bytes.first_chunk::<2>()?);
     if half & 3 != 3 {

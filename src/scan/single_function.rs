@@ -83,19 +83,15 @@ impl Callees {
     }
 }
 
-/// An instruction that leaves a function.
 struct Site {
     at: u64,
     length: u8,
     kind: LeavingKind,
 }
 
-/// A piece of a function's code.
 struct Piece<'a> {
     bytes: &'a [u8],
-    /// The address of the first byte.
     start: u64,
-    /// Where the function starts.
     function: Svma,
 }
 
@@ -114,9 +110,9 @@ impl<'t> Single<'t> {
         }
     }
 
-    /// Where the call leads that returns to this address, if the bytes before it have one of its usual
-    /// forms on x86-64. They may be the end of something else: so this is good only to confirm a call
-    /// of a function that is known to have been called.
+    /// Where the call leads that returns to this address, if the bytes before it have one of its
+    /// usual forms on x86-64. They may be the end of something else: so this is good only to
+    /// confirm a call of a function that is known to have been called.
     pub fn likely_call_before(&self, behind: Svma) -> Option<Destination> {
         if self.tables.code.machine != Machine::X86_64 {
             return None;
@@ -130,8 +126,8 @@ impl<'t> Single<'t> {
         self.destination(called)
     }
 
-    /// What the function that starts here calls or jumps to; where a compiler has split it, also its
-    /// parts. `None` where no function starts or its code cannot be read.
+    /// What the function that starts here calls or jumps to; where a compiler has split it, also
+    /// its parts. `None` where no function starts or its code cannot be read.
     pub fn callees(&self, start: Svma) -> Option<Callees> {
         let mut callees = Callees {
             is_complete: true,
@@ -151,9 +147,9 @@ impl<'t> Single<'t> {
         Some(callees)
     }
 
-    /// The same as far as single instructions show it, which takes a fraction of the time: more can
-    /// only be added. Jumps through registers and memory, calls of registers, and what does not look
-    /// like a call or jump are left out.
+    /// What [`Single::callees`] finds, as far as single instructions show it, in a fraction of the
+    /// time: more can only be added. Jumps through registers and memory, calls of registers, and
+    /// what does not look like a call or jump are left out.
     pub fn callees_in_sight(&self, start: Svma) -> Option<Callees> {
         let machine = self.tables.code.machine;
         let scan = Scan::new(self.tables, &self.resolver);
@@ -194,8 +190,8 @@ impl<'t> Single<'t> {
     /// How control leaves the function that starts here, in order of address; `None` where no
     /// function starts or its code cannot be read. What leads back into the function is left out,
     /// except a call of its own start; so are the jumps of switch tables, as far as they can be
-    /// distinguished from calls through pointers. A jump into the middle of another function leads to that function,
-    /// and so does code without an end to what lies behind it.
+    /// distinguished from calls through pointers. A jump into the middle of another function leads
+    /// to that function, and so does code without an end to what lies behind it.
     pub fn leaving(&self, start: Svma) -> Option<Exits> {
         let mut exits = Exits::default();
         self.read(start, |code, steps, undecoded| {
@@ -213,7 +209,6 @@ impl<'t> Single<'t> {
         Some(exits)
     }
 
-    /// Tells where the instructions of a piece leave the function that starts here.
     fn leave(
         &self,
         code: &Piece,
@@ -261,7 +256,8 @@ impl<'t> Single<'t> {
         }
     }
 
-    /// Whether a function is, by its name, a part of the one at this index that was moved elsewhere.
+    /// Whether a function is, by its name, a part of the one at this index that was moved
+    /// elsewhere.
     fn is_part(&self, part: &FunctionSymbol, of: usize) -> bool {
         let binary = self.tables.binary;
         let of = binary.functions().get(of);
@@ -279,7 +275,6 @@ impl<'t> Single<'t> {
         (at.start != start).then_some(Destination::Function(at.start))
     }
 
-    /// Tells of jumps that do not look like one.
     fn add_hidden(
         &self,
         code: &Piece,
@@ -349,7 +344,6 @@ impl<'t> Single<'t> {
         Some(())
     }
 
-    /// The code of the function that starts here.
     fn lots(&self, start: Svma) -> Option<Vec<Lot<'t>>> {
         let functions = self.tables.binary.functions();
         let index = functions.partition_point(|f| f.start < start);
@@ -374,7 +368,6 @@ impl<'t> Single<'t> {
     }
 }
 
-/// How an instruction leaves; `None` if it goes nowhere.
 fn kind(flow: Flow) -> Option<LeavingKind> {
     match flow {
         Flow::Call(_) | Flow::CallSlot(_) | Flow::CallUnknown => Some(LeavingKind::Call),

@@ -22,7 +22,6 @@ use super::{CodeFunction, CodeFunctionId};
 use crate::base::IdVec;
 use crate::binary::{Binary, SymbolSource};
 
-/// What refers to the starts of some functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum By {
     #[default]
@@ -41,16 +40,13 @@ impl By {
     }
 }
 
-/// What is known of code that may be a part.
 #[derive(Clone, Copy, Debug, Default)]
 struct Evidence {
     /// What jumps to its start; of a named part, the functions that it may belong to by name.
     entered: By,
     /// What jumps to the start of a named part, whatever its name.
     jumped: By,
-    /// The functions into the middle of which it jumps.
     back: By,
-    /// Whether something calls it or takes its address.
     called: bool,
 }
 
@@ -58,12 +54,10 @@ struct Evidence {
 pub(super) struct Parts<'a> {
     binary: &'a Binary,
     whole: IdVec<CodeFunctionId, CodeFunctionId>,
-    /// Whether there are parts with names.
     named: bool,
 }
 
 impl<'a> Parts<'a> {
-    /// Finds the parts among the functions of a file by all that refers to them.
     pub(super) fn find<'s>(
         binary: &'a Binary,
         functions: &IdVec<CodeFunctionId, CodeFunction>,
@@ -209,13 +203,12 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The function that this code belongs to.
     pub(super) fn whole(&self, id: CodeFunctionId) -> CodeFunctionId {
         self.whole[id]
     }
 
-    /// Whether a reference to a function only holds the parts of one together. A call of the
-    /// function's own start from one of its parts is recursion, and so is a part's call of itself.
+    // Whether a reference to a function only holds the parts of one together. A call of the
+    // function's own start from one of its parts is recursion, and so is a part's call of itself.
     pub(super) fn is_inner(
         &self,
         functions: &IdVec<CodeFunctionId, CodeFunction>,
@@ -250,7 +243,6 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The names of the functions that have parts of their own.
 pub(super) fn split(binary: &Binary) -> FxHashSet<String> {
     let names = binary
         .functions()
@@ -282,8 +274,8 @@ fn wholes_by_name<'a>(
     wholes
 }
 
-/// Whether a part by name is code that was moved out of the way: `.part` may be a function that
-/// others call too.
+// Whether a part by name is code that was moved out of the way: `.part` may be a function that
+// others call too.
 fn is_moved(part: &str) -> bool {
     let mark = part.get(whole(part).len()..).unwrap_or_default();
     let moved = [".cold", ".warm", ".__part"];
@@ -297,9 +289,9 @@ enum MayBe {
     Nameless,
 }
 
-/// The name of the function that a part belongs to. GCC and LLVM name parts `.cold`, `.cold.1`,
-/// `.part.0`, BOLT `.warm`; versions of a function for some arguments, `.constprop.0` and `.isra.0`, are
-/// functions of their own, unless they are versions of a part.
+// The name of the function that a part belongs to. GCC and LLVM name parts `.cold`, `.cold.1`,
+// `.part.0`, BOLT `.warm`; versions of a function for some arguments, `.constprop.0` and `.isra.0`,
+// are functions of their own, unless they are versions of a part.
 pub(super) fn whole(name: &str) -> &str {
     let mut from = 0;
     while let Some(dot) = name[from..].find('.').map(|dot| from + dot) {

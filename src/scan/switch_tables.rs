@@ -22,17 +22,14 @@ use super::x86::effects::{named, names_all};
 use crate::base::Svma;
 use crate::binary::{Binary, Machine, SlotTarget, Slots};
 
-/// A piece of code and the file that it is in.
 pub(super) struct MappedCode<'a> {
     pub(super) binary: &'a Binary,
     pub(super) slots: &'a Slots,
     pub(super) machine: Machine,
     pub(super) bytes: &'a [u8],
-    /// The address of the first byte.
     pub(super) start: u64,
 }
 
-/// The jumps of a piece of code that go through the table of a switch for certain.
 pub(super) struct SwitchJumps<'a> {
     found: FxHashSet<u64>,
     /// What is still to be read, on a machine whose registers have to be followed.
@@ -40,7 +37,6 @@ pub(super) struct SwitchJumps<'a> {
 }
 
 impl<'a> SwitchJumps<'a> {
-    /// Of this code, of which nothing is read yet.
     pub(super) fn of(place: MappedCode<'a>) -> SwitchJumps<'a> {
         let (found, rest) = match place.machine {
             Machine::X86_64 => (FxHashSet::default(), Some(Rest::new(place))),
@@ -50,8 +46,8 @@ impl<'a> SwitchJumps<'a> {
         SwitchJumps { found, rest }
     }
 
-    /// Whether the jump at this address is one. `is_inside` says whether an address lies in the function,
-    /// behind its first byte; it is the same at all times.
+    /// Whether the jump at this address is one. `is_inside` says whether an address lies in the
+    /// function, behind its first byte; it is the same at all times.
     pub(super) fn has(&mut self, at: u64, is_inside: &dyn Fn(u64) -> bool) -> bool {
         // No further than the jump: most switches stand near the start of long functions.
         if let Some(rest) = &mut self.rest {
@@ -61,7 +57,7 @@ impl<'a> SwitchJumps<'a> {
     }
 }
 
-/// Jumps behind an ADD (extended register) of 64 bits: tables of bytes and halves.
+// Jumps behind an ADD (extended register) of 64 bits: tables of bytes and halves.
 fn aarch64(place: &MappedCode) -> FxHashSet<u64> {
     let words = place.bytes.chunks_exact(4).zip((place.start..).step_by(4));
     let mut before = 0;
@@ -79,12 +75,10 @@ fn aarch64(place: &MappedCode) -> FxHashSet<u64> {
     found
 }
 
-/// What a register holds, as far as it matters here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Value {
     #[default]
     Unknown,
-    /// This address.
     Address(u64),
     /// The distance at this address, the first of a table.
     Distance(u64),
@@ -94,8 +88,8 @@ enum Value {
     Target(u64),
 }
 
-/// The values of registers where code is read from its start to its end, whatever jumps there are:
-/// what is found is checked against the table.
+// The values of registers where code is read from its start to its end, whatever jumps there are:
+// what is found is checked against the table.
 struct Registers<'a> {
     place: MappedCode<'a>,
     values: [Value; 16],
@@ -122,7 +116,6 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Reads up to the instruction at this address, or behind it.
     fn read_through(
         &mut self,
         at: u64,
@@ -163,8 +156,8 @@ impl Registers<'_> {
         known.copied().unwrap_or_default()
     }
 
-    /// The address of the first entry of the table that a memory operand picks an entry of this size
-    /// from.
+    /// The address of the first entry of the table that a memory operand picks an entry of this
+    /// size from.
     fn loaded(&self, instruction: &Instruction, size: u32) -> Option<u64> {
         let is_picked = instruction.memory_index() != Register::None
             && instruction.memory_index_scale() == size;
@@ -178,7 +171,6 @@ impl Registers<'_> {
         }
     }
 
-    /// Where a value leads.
     fn target(&self, value: Value) -> Option<u64> {
         match value {
             Value::Target(to) => Some(to),
@@ -307,8 +299,8 @@ mod tests {
     fn jumps_may_be_asked_for_in_any_order() {
         let binary = Binary::open(Path::new("/proc/self/exe")).unwrap();
         let start = binary.functions()[0].start.0;
-        // lea table(%rip),%rdx; movslq (%rdx,%rax,4),%rax; add %rdx,%rax; jmp *%rax; jmp *%rcx, with the
-        // table at the start of some code: any bytes are a distance.
+        // lea table(%rip),%rdx; movslq (%rdx,%rax,4),%rax; add %rdx,%rax; jmp *%rax; jmp *%rcx,
+        // with the table at the start of some code: any bytes are a distance.
         let mut bytes = vec![0x48, 0x8d, 0x15];
         bytes.extend((-7i32).to_le_bytes());
         bytes.extend([

@@ -13,16 +13,14 @@
 use crate::base::Svma;
 use crate::binary::{Binary, FunctionSymbol, Machine};
 
-/// What such a function stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thunk {
     /// A jump to what a register or the stack holds.
     Branch,
-    /// A return.
     Return,
 }
 
-/// How their names begin: those of GCC, of LLVM, and of the kernel.
+// How their names begin: those of GCC, of LLVM, and of the kernel.
 const NAMES: [(&str, Thunk); 9] = [
     ("__x86_indirect_", Thunk::Branch),
     ("__llvm_retpoline_", Thunk::Branch),
@@ -35,7 +33,7 @@ const NAMES: [(&str, Thunk); 9] = [
     ("srso_return_thunk", Thunk::Return),
 ];
 
-/// Longer functions are not looked at.
+// Longer functions are not looked at.
 const LONGEST: u64 = 64;
 
 impl Thunk {

@@ -12,41 +12,34 @@ use super::{CodeFunctionId, aarch64, register_values, riscv, split_functions, x8
 use crate::base::{Svma, parallel};
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
-/// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
-/// its processor.
+// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
+// its processor.
 const CHUNK: u64 = 256 << 10;
 
-/// The numbers of calls and jumps whose targets are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Undecided {
     pub(super) calls: u64,
     pub(super) jumps: u64,
-    /// The jumps that go through the table of a switch for certain.
     pub(super) switches: u64,
 }
 
-/// What was found in a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkCalls {
     pub(super) sites: Vec<Site>,
-    /// Functions with calls and jumps whose targets are not known.
     pub(super) undecided: Vec<(CodeFunctionId, Undecided)>,
     pub(super) astray: u64,
     /// Direct jumps out of a function to where no function starts: from which function, where the
     /// jump is, and its target.
     pub(super) inside_jumps: Vec<(CodeFunctionId, Svma, Svma)>,
-    /// Jumps of functions to their own starts.
     pub(super) self_jumps: Vec<(CodeFunctionId, Svma)>,
     pub(super) undecoded: u64,
     pub(super) decoded: u64,
-    /// Why the chunk was not read.
     pub(super) problem: Option<String>,
 }
 
-/// The longest stretch in which registers are followed, in bytes.
+// The longest stretch in which registers are followed, in bytes.
 const FOLLOWED: usize = 256 << 10;
 
-/// What is scanned, and for what.
 pub(super) struct Scan<'a> {
     pub(super) tables: &'a FileTables<'a>,
     pub(super) resolver: &'a Resolver<'a>,
@@ -54,7 +47,6 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// A scan for all that leads to functions.
     pub(super) fn new(tables: &'a FileTables<'a>, resolver: &'a Resolver<'a>) -> Scan<'a> {
         let binary = tables.binary;
         Scan {
@@ -89,7 +81,6 @@ pub(super) fn scan<T>(
     })
 }
 
-/// Consecutive lots in about [`CHUNK`] bytes of the file.
 fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<&'a [Lot<'b>]> {
     let mut chunks = Vec::new();
     let mut rest = lots;
@@ -106,7 +97,6 @@ fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<&'a [Lot<'b>]> {
     chunks
 }
 
-/// From the first byte of a chunk to the last.
 fn span(lots: &[Lot]) -> Option<CodePiece> {
     let offset = lots.first()?.piece.offset;
     let end = |lot: &Lot| lot.piece.offset.0.saturating_add(lot.piece.length);
@@ -115,7 +105,6 @@ fn span(lots: &[Lot]) -> Option<CodePiece> {
     Some(CodePiece { offset, length })
 }
 
-/// `buffer` is for the bytes of the chunk.
 fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
     let mut found = ChunkCalls::default();
     let Some(span) = span(lots) else { return found };
@@ -184,7 +173,6 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
     found
 }
 
-/// The jumps of a function that go through the table of a switch for certain.
 fn switch_jumps<'a>(scan: &'a Scan, lot: &Lot, bytes: &'a [u8]) -> SwitchJumps<'a> {
     SwitchJumps::of(MappedCode {
         binary: scan.tables.binary,
@@ -242,7 +230,6 @@ pub(super) fn walk(
     }
 }
 
-/// Finds out which calls through registers are certain.
 fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     let Stretch { bytes, start, .. } = *stretch;
     // The conditions go from cheap to expensive. Following registers decodes every instruction in
@@ -288,7 +275,6 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     register_values::decide(&effects, &place, steps);
 }
 
-/// The registers that it is worth following, as bits.
 fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if machine == Machine::X86_64 {
         return x86::effects::candidates(stretch.bytes, stretch.start, steps);
@@ -300,7 +286,6 @@ fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if both { u32::MAX } else { 0 }
 }
 
-/// Returns whether following these registers may change what is found in the stretch.
 fn may_tell(scan: &Scan, stretch: &Stretch, steps: &[Step], followed: u32) -> bool {
     if scan.tables.code.machine != Machine::X86_64 {
         return true;
@@ -312,8 +297,8 @@ fn may_tell(scan: &Scan, stretch: &Stretch, steps: &[Step], followed: u32) -> bo
     x86::certain::may_be(stretch.bytes, stretch.start, steps, followed, &tells)
 }
 
-/// Whether a stretch is all of a function, and no part that was moved out of one: what has no
-/// name might be such a part.
+// Whether a stretch is all of a function, and no part that was moved out of one: what has no name
+// might be such a part.
 fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
     let Stretch { symbol, bytes, .. } = *stretch;
     let whole = stretch.start == symbol.start.0

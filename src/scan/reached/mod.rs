@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Linear decoding (see [`calls`](super::calls)) takes data between instructions for code. Here,
-//! decoding begins at the starts of functions and at landing pads of exceptions, and follows
-//! jumps. What is not reached may still be code: behind a jump through a table that is not recognized,
-//! for example. A conditional jump that always jumps, and a system call that ends the process, are
+//! decoding begins at the starts of functions and at landing pads of exceptions, and follows jumps.
+//! What is not reached may still be code: behind a jump through a table that is not recognized, for
+//! example. A conditional jump that always jumps, and a system call that ends the process, are
 //! followed by data in code that is made to mislead; that is not recognized.
 
 mod tables;
@@ -27,13 +27,12 @@ use super::x86::Instructions;
 use super::x86::ends::{After, after};
 use crate::base::Svma;
 
-/// How many instructions of a function are followed to find one that returns.
+// How many instructions of a function are followed to find one that returns.
 const STEPS: usize = 256;
 
-/// How far before the first code a table may lie.
+// How far before the first code a table may lie.
 const LOW: u64 = 1 << 30;
 
-/// Functions of other files that do not return.
 const ENDS: [&str; 24] = [
     "_Exit",
     "_Unwind_Resume",
@@ -70,7 +69,7 @@ pub struct Reached {
     /// For each stretch of code its first address, the address behind it, and the number of its
     /// first bit.
     stretches: Vec<(u64, u64, usize)>,
-    /// A bit for each byte: whether an instruction begins there.
+    // A bit for each byte: whether an instruction begins there.
     begins: Vec<u64>,
 }
 
@@ -123,7 +122,6 @@ impl Reached {
         self.has(bit) && !(1..usize::from(length)).any(|inside| self.has(bit + inside))
     }
 
-    /// The stretch of an address, and its bit.
     fn place(&self, at: u64) -> Option<(usize, usize)> {
         let after = self.stretches.partition_point(|(start, ..)| *start <= at);
         let stretch = after.checked_sub(1)?;
@@ -154,22 +152,19 @@ struct Follower<'a, 'c> {
     resolver: &'a Resolver<'a>,
     calls: &'a Calls,
     code: &'a CodeAt<'a, 'c>,
-    /// Landing pads, in order.
     pads: Vec<Svma>,
     lots: Vec<Lot<'a>>,
     wants: Wants,
     reached: Reached,
-    /// Indices in the stretch that is followed.
+    // Indices in the stretch that is followed.
     local: Vec<usize>,
-    /// Addresses that its code takes: of tables, perhaps.
+    // Addresses that its code takes: of tables, perhaps.
     addresses: Vec<u64>,
-    /// Addresses in other stretches.
     elsewhere: Vec<u64>,
     /// Whether what is called returns, by address of the function or of the slot.
     returning: FxHashMap<(bool, u64), bool>,
 }
 
-/// What a call or a jump refers to, in order to remember it.
 fn key(flow: Flow) -> Option<(bool, u64)> {
     match flow {
         Flow::Call(to) => Some((false, to)),
@@ -220,7 +215,6 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Follows the code of a stretch from these addresses on.
     fn follow(&mut self, stretch: usize, from: &[u64]) {
         let Some(&(start, end, bit)) = self.reached.stretches.get(stretch) else {
             return;
@@ -310,7 +304,6 @@ impl Follower<'_, '_> {
         false
     }
 
-    /// Whether what is called returns, as far as its code shows.
     fn returns(&mut self, flow: Flow) -> bool {
         let Some(key) = key(flow) else { return true };
         if let Some(&known) = self.returning.get(&key) {
@@ -398,7 +391,6 @@ impl Follower<'_, '_> {
         false
     }
 
-    /// Whether a call is one of a function of another file that does not return.
     fn ends(&mut self, flow: Option<Flow>) -> bool {
         let Some((flow, key)) = flow.and_then(|flow| Some((flow, key(flow)?))) else {
             return false;

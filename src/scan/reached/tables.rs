@@ -5,7 +5,7 @@ use crate::base::Svma;
 use crate::binary::SlotTarget;
 use crate::scan::CodeFunctionId;
 
-/// The bytes of a table that are read at once, and how many entries it may have.
+// The bytes of a table that are read at once, and how many entries it may have.
 const PIECE: usize = 256;
 const ENTRIES: usize = 1 << 16;
 
@@ -36,8 +36,8 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Takes the addresses that the code of a stretch takes for those of tables, and adds where their
-    /// entries lead.
+    /// Takes the addresses that the code of a stretch takes for those of tables, and adds where
+    /// their entries lead.
     pub(super) fn read_tables(&mut self, stretch: usize) {
         let mut tables = std::mem::take(&mut self.addresses);
         tables.sort_unstable();
@@ -64,7 +64,6 @@ impl Follower<'_, '_> {
         self.addresses.clear();
     }
 
-    /// The function that a part belongs to.
     fn whole(&self, id: CodeFunctionId) -> CodeFunctionId {
         let function = self.calls.functions.get(id);
         function.and_then(|function| function.part_of).unwrap_or(id)
@@ -98,7 +97,6 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// A table of addresses.
     fn read_pointers(&mut self, table: u64, end: u64, own: (usize, CodeFunctionId)) {
         let binary = self.tables.binary;
         let mut at = table;

@@ -9,11 +9,11 @@
 use super::shape::operand_size;
 use crate::scan::flow::Flow;
 
-/// The length of the longest of these forms without a prefix.
+// The length of the longest of these forms without a prefix.
 pub(in crate::scan) const LONGEST: usize = 7;
 
-/// What the call leads to that ends with these bytes, in front of the address `behind`, if they have
-/// the form of one. Calls of registers are left out.
+/// What the call leads to that ends with these bytes, in front of the address `behind`, if they
+/// have the form of one. Calls of registers are left out.
 pub(in crate::scan) fn at_end(bytes: [u8; LONGEST], behind: u64) -> Option<Flow> {
     let [_, second, third, a, b, c, d] = bytes;
     let distance = i32::from_le_bytes([a, b, c, d]);

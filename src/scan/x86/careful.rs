@@ -4,16 +4,13 @@ use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, Instruction, OpKind
 
 use super::super::flow::{Flow, Wants};
 
-/// An instruction, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Read {
-    /// Its length in bytes.
     pub(in super::super) length: u8,
     /// What it refers to, and how many bytes before its end the field with the reference is.
     pub(in super::super) refers: Option<(Flow, u8)>,
 }
 
-/// Decodes one instruction after another.
 pub(super) struct Careful<'a> {
     decoder: Decoder<'a>,
     instruction: Instruction,
@@ -21,7 +18,6 @@ pub(super) struct Careful<'a> {
 }
 
 impl<'a> Careful<'a> {
-    /// Reads code of this width in bits, which is at address `start`.
     pub(super) fn new(bits: u32, bytes: &'a [u8], start: u64) -> Careful<'a> {
         Careful {
             decoder: Decoder::with_ip(bits, bytes, start, DecoderOptions::NONE),
@@ -39,7 +35,7 @@ impl<'a> Careful<'a> {
         })
     }
 
-    /// The same, with all that is known about it.
+    /// The instruction at this index, decoded in full; `None` if no valid one begins there.
     pub(super) fn decode(&mut self, index: usize) -> Option<&Instruction> {
         self.decoder.set_position(index).ok()?;
         self.decoder.set_ip(self.start.wrapping_add(index as u64));
@@ -51,8 +47,8 @@ impl<'a> Careful<'a> {
     }
 }
 
-/// What it refers to, and how many bytes before its end the field with the reference is. The decoder's
-/// own `FlowControl::Call` is no help: SYSCALL is in it.
+// What it refers to, and how many bytes before its end the field with the reference is. The
+// decoder's own `FlowControl::Call` is no help: SYSCALL is in it.
 fn refers(instruction: &Instruction, wants: &Wants) -> Option<(Flow, u8)> {
     if instruction.is_call_near() {
         return Some((Flow::Call(instruction.near_branch_target()), 4));
@@ -102,7 +98,6 @@ fn slot(instruction: &Instruction) -> Option<u64> {
     absolute.then(|| instruction.memory_displacement64())
 }
 
-/// Addresses and pointers that are loaded.
 fn takes(instruction: &Instruction, wants: &Wants) -> Option<(Flow, u8)> {
     let code = instruction.code();
     let immediate = match code {

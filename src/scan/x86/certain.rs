@@ -19,7 +19,7 @@ use super::careful::Careful;
 use super::effects::{called_register, loaded_register, next, number};
 use crate::scan::register_values::Next;
 
-/// The most bytes that are looked at before a call.
+// The most bytes that are looked at before a call.
 const BEFORE: u64 = 256;
 
 /// Whether a call or a jump through one of the registers `followed` may lead to something that was

@@ -10,7 +10,7 @@ use super::super::flow::{Flow, Step};
 use super::careful::Careful;
 use crate::scan::register_values::{Effect, Next};
 
-/// rbx, rbp, r12 to r15: what callees keep (System V ABI, AMD64 supplement, figure 3.4).
+// rbx, rbp, r12 to r15: what callees keep (System V ABI, AMD64 supplement, figure 3.4).
 pub(in super::super) const KEPT: u32 = 1 << 3 | 1 << 5 | 0xf << 12;
 
 /// The registers that it is worth following, as bits: those of calls and jumps that stand behind a
@@ -41,7 +41,6 @@ pub(in super::super) fn candidates(bytes: &[u8], start: u64, steps: &[Step]) -> 
     candidates & followed
 }
 
-/// The register of `call *%r` and `jmp *%r`, as a bit.
 pub(super) fn called_register(bytes: &[u8]) -> u32 {
     let prefixes = [0x3e, 0xf2, 0x66];
     let skipped = bytes.iter().take_while(|byte| prefixes.contains(byte));
@@ -52,7 +51,6 @@ pub(super) fn called_register(bytes: &[u8]) -> u32 {
     }
 }
 
-/// The register that `mov` or `lea` loads, as a bit.
 pub(super) fn loaded_register(bytes: &[u8]) -> u32 {
     match *bytes {
         [rex @ 0x48..=0x4f, 0x8b | 0x8d, modrm, ..] => 1 << ((rex & 4) << 1 | (modrm >> 3 & 7)),
@@ -129,8 +127,8 @@ fn effect(
     effect
 }
 
-/// Whether an instruction uses no other general registers than its operands and the stack pointer.
-/// That is not asked of all instructions, only of those that compilers write most.
+// Whether an instruction uses no other general registers than its operands and the stack pointer.
+// That is not asked of all instructions, only of those that compilers write most.
 pub(in super::super) fn names_all(instruction: &Instruction) -> bool {
     match instruction.mnemonic() {
         Mnemonic::Imul => instruction.op_count() > 1,
@@ -175,7 +173,6 @@ pub(in super::super) fn names_all(instruction: &Instruction) -> bool {
     }
 }
 
-/// The registers that are operands or parts of them, and the stack pointer.
 pub(in super::super) fn named(instruction: &Instruction) -> u32 {
     let bit = |register: Register| number(register).map_or(0, |number| 1 << number);
     let operands = (0..instruction.op_count()).map(|operand| match instruction.op_kind(operand) {

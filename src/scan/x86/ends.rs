@@ -30,20 +30,15 @@ pub(in crate::scan) fn falls_through(bytes: &[u8], last: Option<usize>) -> bool 
     )
 }
 
-/// Where an instruction goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scan) enum After {
     /// At the next one, perhaps among others, or when what it calls returns.
     Next,
-    /// Only where it jumps to.
     Jump,
-    /// In the caller.
     Return,
-    /// Nowhere: it traps.
     Nothing,
 }
 
-/// Where the instruction of exactly these bytes goes on.
 pub(in crate::scan) fn after(instruction: &[u8]) -> After {
     let is_prefix = |byte: &&u8| {
         matches!(

@@ -52,7 +52,6 @@ pub(super) fn walk(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step
     undecoded
 }
 
-/// Reads 64-bit instructions in any order.
 pub(super) struct Instructions<'a> {
     bytes: &'a [u8],
     start: u64,
@@ -60,7 +59,6 @@ pub(super) struct Instructions<'a> {
 }
 
 impl<'a> Instructions<'a> {
-    /// Of code at this address.
     pub(super) fn new(bytes: &'a [u8], start: u64) -> Instructions<'a> {
         Instructions {
             bytes,

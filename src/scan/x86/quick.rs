@@ -6,7 +6,7 @@ use super::super::flow::{Flow, Wants};
 use super::careful::Read;
 use super::shape::{Operand, Prefix, Shape, operand_size};
 
-/// The longest instruction, in bytes.
+// The longest instruction, in bytes.
 const LONGEST: u32 = 15;
 
 /// Reads the instruction at the start of `window`, which lies at address `at`; `None` if that is
@@ -24,11 +24,10 @@ fn behind_prefixes(window: &[u8; 16], at: u64, wants: &Wants) -> Option<Read> {
     behind(Prefixes::read(window)?, window, at, wants)
 }
 
-/// What stands behind the prefixes.
-///
-/// The next instruction is found only when the length of this one is known, so what counts is how
-/// many steps that takes one after the other. Whether there is a REX prefix is hard to foretell:
-/// the opcode is looked up with and without one at the same time, and no branch waits for it.
+// What stands behind the prefixes. The next instruction is found only when the length of this one
+// is known, so what counts is how many steps that takes one after the other. Whether there is a REX
+// prefix is hard to foretell: the opcode is looked up with and without one at the same time, and no
+// branch waits for it.
 #[inline(always)]
 fn behind(prefixes: Prefixes, window: &[u8; 16], at: u64, wants: &Wants) -> Option<Read> {
     // Prefixes are at most eight, and what follows up to the SIB byte at most five bytes.
@@ -57,10 +56,8 @@ fn behind(prefixes: Prefixes, window: &[u8; 16], at: u64, wants: &Wants) -> Opti
     opcode.finish(head.wrapping_add(1), operand, prefixes, window, at, wants)
 }
 
-/// An opcode, and what follows it.
 #[derive(Clone, Copy)]
 struct Opcode {
-    /// As [`Shape::of`] has it.
     number: u32,
     shape: Shape,
     /// What stands where a ModRM byte would be.
@@ -132,12 +129,10 @@ fn end(length: u32, refers: Option<(Flow, u8)>) -> Option<Read> {
     })
 }
 
-/// The prefixes of an instruction except for REX.
 #[derive(Clone, Copy)]
 struct Prefixes {
     length: u32,
     kind: Prefix,
-    /// Whether a segment is named.
     segment: bool,
 }
 
@@ -176,7 +171,6 @@ impl Prefixes {
     }
 }
 
-/// An instruction that may refer to something, read up to its immediate.
 struct Seen<'a> {
     window: &'a [u8; 16],
     at: u64,
@@ -185,11 +179,8 @@ struct Seen<'a> {
     operand: Operand,
     opcode: u32,
     modrm: u8,
-    /// Whether its operand is at `disp(%rip)`.
     relative: bool,
-    /// The index of the immediate.
     next: u32,
-    /// The size of the immediate.
     immediate: u32,
 }
 
@@ -250,14 +241,12 @@ impl Seen<'_> {
         end(self.next.wrapping_add(self.immediate), refers)
     }
 
-    /// The four bytes from here on.
     #[inline(always)]
     fn number(&self, index: u32) -> i32 {
         let window = u128::from_le_bytes(*self.window);
         (window >> ((index & 15) * 8)) as i32
     }
 
-    /// The address so far from the end.
     #[inline(always)]
     fn target(&self, distance: i32) -> u64 {
         let end = self
@@ -284,7 +273,6 @@ impl Seen<'_> {
         self.end(wanted.then_some((Flow::Address(address), back)))
     }
 
-    /// A call or a jump through a pointer.
     #[inline(always)]
     fn indirect(&self, call: bool) -> Option<Read> {
         // Without a base in the SIB byte the address may stand in the instruction.
@@ -302,7 +290,6 @@ impl Seen<'_> {
         self.end(Some((flow, 4)))
     }
 
-    /// An immediate that is an address.
     #[inline(always)]
     fn constant(&self) -> Option<Read> {
         let low = self.number(self.next);

@@ -15,7 +15,6 @@
 //! sizes of ModRM, SIB and displacement are those of section 2.1, tables 2-2 and 2-3. Tests hold
 //! every row with every ModRM byte against iced-x86.
 
-/// A row of the opcode map.
 #[derive(Clone, Copy)]
 pub(super) struct Shape(u32);
 
@@ -24,25 +23,25 @@ pub(super) struct Shape(u32);
 const BYTE: u32 = 0x111;
 const WORD: u32 = 0x222;
 const FOUR: u32 = 0x444;
-/// As large as the operand, but not above 4: `z` of the manual.
+// As large as the operand, but not above 4: `z` of the manual.
 const Z: u32 = 0x424;
-/// As large as the operand: `v` of the manual.
+// As large as the operand: `v` of the manual.
 const V: u32 = 0x824;
 const MODRM: u32 = 1 << 12;
-/// It leads somewhere, or depends on `reg` of the ModRM byte.
+// It leads somewhere, or depends on `reg` of the ModRM byte.
 const LOOK: u32 = 1 << 13;
-/// A load if its operand is at `disp(%rip)`.
+// A load if its operand is at `disp(%rip)`.
 const LOAD: u32 = 1 << 14;
-/// Its immediate may be an address.
+// Its immediate may be an address.
 const TAKE: u32 = 1 << 15;
 const PREFIX: u32 = 1 << 16;
-/// One is sure with operands in memory, or without any operand, with these prefixes.
+// One is sure with operands in memory, or without any operand, with these prefixes.
 const NONE: u32 = 1 << 24;
 const P66: u32 = 1 << 25;
 const PF3: u32 = 1 << 26;
 const PF2: u32 = 1 << 27;
 const ANY: u32 = NONE | P66 | PF3 | PF2;
-/// The same bits, moved so far, are for operands in registers.
+// Moved by this, the bits above are for operands in registers.
 const REGISTER: u32 = 4;
 const EITHER: u32 = either(ANY);
 
@@ -54,7 +53,6 @@ const fn registers(prefixes: u32) -> u32 {
     prefixes << REGISTER
 }
 
-/// The rows for the opcodes of one byte, and after them those of `0F xx`.
 static SHAPES: [Shape; 512] = {
     let mut shapes = [Shape(0); 512];
     let mut opcode = 0;
@@ -66,7 +64,8 @@ static SHAPES: [Shape; 512] = {
     shapes
 };
 
-/// Bytes from the ModRM byte up to the immediate, except for a displacement that the SIB byte asks for.
+// Bytes from the ModRM byte up to the immediate, except for a displacement that the SIB byte asks
+// for.
 static OPERANDS: [u8; 256] = {
     let mut sizes = [0; 256];
     let mut modrm = 0;
@@ -84,7 +83,7 @@ static OPERANDS: [u8; 256] = {
     sizes
 };
 
-/// Table A-2.
+// Table A-2.
 const fn one_byte(opcode: u8) -> u32 {
     match opcode {
         // Segment overrides, operand size, repetition.
@@ -129,9 +128,9 @@ const fn one_byte(opcode: u8) -> u32 {
     }
 }
 
-/// Table A-3.
+// Table A-3.
 const fn two_bytes(opcode: u8) -> u32 {
-    /// For all sizes of floating-point numbers: packed, or one.
+    // For all sizes of floating-point numbers: packed, or one.
     const FLOATS: u32 = MODRM | EITHER;
     const PACKED: u32 = MODRM | either(NONE | P66);
     const WITH_66: u32 = MODRM | either(P66);
@@ -191,7 +190,6 @@ const fn two_bytes(opcode: u8) -> u32 {
     }
 }
 
-/// Prefixes that change what an opcode of two bytes means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     None,
@@ -200,7 +198,7 @@ pub(super) enum Prefix {
     RepeatNot,
 }
 
-/// Sizes of operands, as the sizes of immediates are ordered.
+// Sizes of operands, as the sizes of immediates are ordered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operand {
     Four,
@@ -215,7 +213,6 @@ impl Shape {
         SHAPES[(opcode & 0x1ff) as usize]
     }
 
-    /// Whether it is a prefix.
     #[inline(always)]
     pub(super) fn is_prefix(self) -> bool {
         self.0 & PREFIX != 0
@@ -234,25 +231,21 @@ impl Shape {
         self.0 >> form & NONE << prefix as u32 != 0
     }
 
-    /// Bytes of the immediate.
     #[inline(always)]
     pub(super) fn immediate(self, operand: Operand) -> u32 {
         self.0 >> (operand as u32 * 4) & 15
     }
 
-    /// Whether it leads somewhere, or depends on `reg` of the ModRM byte.
     #[inline(always)]
     pub(super) fn asks_to_look(self) -> bool {
         self.0 & LOOK != 0
     }
 
-    /// Whether it takes an address or a pointer if its operand is at `disp(%rip)`.
     #[inline(always)]
     pub(super) fn loads(self) -> bool {
         self.0 & LOAD != 0
     }
 
-    /// Whether its immediate may be an address.
     #[inline(always)]
     pub(super) fn takes_immediate(self) -> bool {
         self.0 & TAKE != 0
