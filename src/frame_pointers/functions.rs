@@ -28,7 +28,9 @@
 //!
 //! | machine | frame pointer | set up by |
 //! |---|---|---|
-//! | x86-64, x86 | `rbp`, `ebp` | `push %rbp`, then `mov %rsp,%rbp` with the stack as it was; `enter`; or as Go does: `sub $N,%rsp`, `mov %rbp,M(%rsp)`, `lea M(%rsp),%rbp` with M below the return address |
+//! | x86-64, x86 | `rbp`, `ebp` | `push %rbp`, then `mov %rsp,%rbp` with the stack as it was |
+//! | | | `enter` |
+//! | | | Go: `sub $N,%rsp`, `mov %rbp,M(%rsp)`, `lea M(%rsp),%rbp`, M below the return address |
 //! | AArch64 | `x29` | `add x29,sp,#n`, including `mov x29,sp` |
 //! | RISC-V | `s0` | `addi s0,sp,n`, `c.addi4spn s0,n` |
 
@@ -42,14 +44,14 @@ use iced_x86::{
 use crate::base::Svma;
 use crate::binary::{self, Binary, Machine};
 
-/// How many functions of a file are looked at: enough for shares to be right within two percent.
+// How many functions of a file are looked at: enough for shares to be right within two percent.
 const FUNCTIONS: usize = 2_000;
-/// How many bytes of a function are looked at: nearly all of them are shorter.
+// How many bytes of a function are looked at: nearly all of them are shorter.
 const FUNCTION_BYTES: u64 = 16 << 10;
-/// The bytes of code of a program whose `main` is looked for. In a larger one its own functions
-/// count, and it takes long to read where all of them are.
+// The bytes of code of a program whose `main` is looked for. In a larger one its own functions
+// count, and it takes long to read where all of them are.
 const SMALL: u64 = 4 << 20;
-/// How many instructions of a program's first are looked at.
+// How many instructions of a program's first are looked at.
 const START: usize = 32;
 
 /// How many functions of a file keep frame pointers, of those that were looked at.
@@ -168,7 +170,6 @@ fn main_of(binary: &Binary, code: &binary::Code<'_>) -> Option<Svma> {
     None
 }
 
-/// What the code of a function tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     Kept,

@@ -24,24 +24,24 @@ use super::functions::{FramePointers, frame_pointers};
 use crate::binary::Libraries;
 use crate::scan;
 
-/// The share of functions without frame pointers that is borne. Programs that are compiled with
-/// them have below 0.1 %; Rust programs that are not have 5 % and more, as the standard library
-/// comes compiled with them.
+// The share of functions without frame pointers that is borne. Programs that are compiled with them
+// have below 0.1 %; Rust programs that are not have 5 % and more, as the standard library comes
+// compiled with them.
 const BORNE: f64 = 0.01;
-/// The share of functions without frame pointers that is borne where fewer than [`BORNE`] cut
-/// stacks: the others only hide their callers. Some hundred functions of Go's runtime are written by
-/// hand, which is 2 % of a small program.
+// The share of functions without frame pointers that is borne where fewer than `BORNE` cut
+// stacks: the others only hide their callers. Some hundred functions of Go's runtime are written by
+// hand, which is 2 % of a small program.
 const HIDING: f64 = 0.05;
-/// A program with fewer functions than this that tell something has its work done by libraries.
+// A program with fewer functions than this that tell something has its work done by libraries.
 const LAUNCHER: u64 = 4;
-/// Its code is not larger than this, in bytes.
+// Its code is not larger than this, in bytes.
 const LAUNCHER_CODE: u64 = 64 << 10;
-/// How many times the program's code a library has that carries its work.
+// How many times the program's code a library has that carries its work.
 const LARGER: u64 = 16;
-/// The most libraries that are looked at.
+// The most libraries that are looked at.
 const LIBRARIES: usize = 64;
 
-/// Runtime libraries of C, which every program has.
+// Runtime libraries of C, which every program has.
 const OF_C: [&str; 14] = [
     "libc.",
     "libm.",
@@ -58,12 +58,11 @@ const OF_C: [&str; 14] = [
     "libanl.",
     "libnsl.",
 ];
-/// Libraries in which no thread waits: mathematics, and what loads, throws and counts. The dynamic
-/// linker of musl is its C library too.
+// Libraries in which no thread waits: mathematics, and what loads, throws and counts. The dynamic
+// linker of musl is its C library too.
 const WITHOUT_WAITS: [&str; 6] = ["libm.", "libmvec.", "libgcc_s.", "libatomic.", "ld-", "ld."];
-/// The file name of musl, as it is mapped.
+// The file name of musl, as it is mapped.
 const MUSL: &str = "ld-musl";
-/// Runtime libraries of C++.
 const OF_CPP: [&str; 3] = ["libstdc++.", "libc++.", "libc++abi."];
 
 /// A file of a program, and what its functions keep.
@@ -170,7 +169,12 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
 /// let file = |name: &str, code, keeping, not_keeping| FileFrames {
 ///     name: name.into(),
 ///     code,
-///     frames: FramePointers { keeping, not_keeping, cutting: not_keeping / 2, ..Default::default() },
+///     frames: FramePointers {
+///         keeping,
+///         not_keeping,
+///         cutting: not_keeping / 2,
+///         ..Default::default()
+///     },
 ///     is_called: true,
 /// };
 /// let app = file("app", 90_000, 300, 0);
@@ -203,7 +207,6 @@ fn is_of(library: &FileFrames, names: &[&str]) -> bool {
     names.iter().any(|name| library.name.starts_with(name))
 }
 
-/// Decides for samples of run time.
 fn judge_on_cpu(files: &[FileFrames]) -> Verdict {
     let Some((program, libraries)) = files.split_first() else {
         return Verdict::Unknown;
