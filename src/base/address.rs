@@ -63,13 +63,13 @@ pub enum CodeAddress {
     Instruction(u64),
     /// The address to which a call returns.
     Return(u64),
-    /// The instruction pointer of user code while the kernel works for it, where user code goes on: if
-    /// a system call has entered the kernel, the instruction after that.
+    /// The instruction pointer of user code while the kernel works for it, where user code goes on:
+    /// if a system call has entered the kernel, the instruction after that.
     InKernel {
         /// The address.
         address: u64,
-        /// The low half of the address in the kernel's outermost frame, which shows how the kernel was
-        /// entered; 0 where it was not recorded.
+        /// The low half of the address in the kernel's outermost frame, which shows how the kernel
+        /// was entered; 0 where it was not recorded.
         entry: u32,
     },
 }

@@ -27,7 +27,8 @@ impl BuildId {
     /// are in this machine's byte order.
     ///
     /// ```c
-    /// struct { u32 namesz, descsz, type; char name[namesz]; u8 desc[descsz]; }  // each padded to 4
+    /// // name and desc are padded to 4
+    /// struct { u32 namesz, descsz, type; char name[namesz]; u8 desc[descsz]; }
     /// ```
     pub fn in_notes(bytes: &[u8]) -> Option<BuildId> {
         const NT_GNU_BUILD_ID: u32 = 3;

@@ -2,20 +2,20 @@
 
 use super::CaveatKind;
 
-/// Weights of occurrences that differ from the count by more than this part are reported.
+// Weights of occurrences that differ from the count by more than this part are reported.
 const OCCURRENCES: f64 = 0.02;
-/// Processor time that is in no sample is reported from this part on where its cause is known, and from so
-/// many periods on.
+// Processor time that is in no sample is reported from this part on where its cause is known, and
+// from so many periods on.
 const MISSED: f64 = 0.02;
 const MISSED_PERIODS: f64 = 10.0;
-/// The most that a switch between threads takes from the samples, in nanoseconds: the kernel lets no
-/// clock interrupt sooner after it.
+// The most that a switch between threads takes from the samples, in nanoseconds: the kernel lets no
+// clock interrupt sooner after it.
 const SWITCH: f64 = 10_000.0;
-/// The same for sampled events: each thread ends with up to one period that is in no sample.
+// The part of sampled events, of which each thread ends with up to one period that is in no sample.
 const DRAWN: f64 = 0.10;
-/// The same where the count is an estimate.
+// The part where the count is an estimate.
 const ESTIMATED: f64 = 0.25;
-/// With fewer samples of a drawn event to be expected nothing is reported.
+// With fewer samples of a drawn event to be expected nothing is reported.
 const LEAST_EXPECTED: f64 = 50.0;
 const LEAST_EXPECTED_ESTIMATED: f64 = 200.0;
 
@@ -166,7 +166,7 @@ impl Counted {
 }
 
 impl Counted {
-    /// The same of processor time of which so much is in no sample, by its cause.
+    /// Processor time of which so much is in no sample, by its cause.
     fn missed(&self, event: &str, missed: f64) -> Option<(CaveatKind, String)> {
         let counted = self.counted as f64;
         let period = self.period.map(|period| period as f64);

@@ -8,8 +8,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::{Id, IdVec};
 
 /// Rows that are kept once, in order of first appearance. The index takes about six bytes per row
-/// on top of the rows, as there may be many millions. Hashes have a random seed, so that no file can
-/// be made whose rows collide; the order of rows does not depend on them.
+/// on top of the rows, as there may be many millions. Hashes have a random seed, so that no file
+/// can be made whose rows collide; the order of rows does not depend on them.
 ///
 /// ```
 /// use proftool::base::{Distinct, Id, NameId};

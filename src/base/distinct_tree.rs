@@ -40,10 +40,9 @@ pub trait TreeRow<I>: Hash + Eq {
 #[derive(Clone, Debug)]
 pub struct DistinctTree<I, T> {
     rows: IdVec<I, T>,
-    /// The first child of each row.
     first: IdVec<I, Option<I>>,
-    /// The roots, and all other children, with a half of their hashes. A row need not be read to find
-    /// out that it is another one, nor to move its entry when the table grows.
+    // The roots, and all other children, with a half of their hashes. A row need not be read to
+    // find out that it is another one, nor to move its entry when the table grows.
     others: HashTable<(u32, I)>,
     hasher: DefaultHashBuilder,
 }
@@ -74,7 +73,6 @@ impl<I: Id, T: TreeRow<I>> DistinctTree<I, T> {
         self.id_of_other(row)
     }
 
-    /// The id of a row that is not the first child of its parent.
     fn id_of_other(&mut self, row: T) -> I {
         let hash = self.hasher.hash_one(&row);
         let half = (hash ^ hash >> 32) as u32;
@@ -111,7 +109,7 @@ impl<I: Id, T: TreeRow<I>> DistinctTree<I, T> {
     }
 }
 
-/// A hash of 64 bits of one of 32, as the table looks at the upper bits, too.
+// A hash of 64 bits of one of 32, as the table looks at the upper bits, too.
 fn spread(half: u32) -> u64 {
     u64::from(half) << 32 | u64::from(half)
 }

@@ -61,8 +61,8 @@ pub struct Event {
     pub unit: Unit,
 }
 
-/// Names of events that tell of threads that do not run, whose numbers say nothing of how much was
-/// sampled of those that do. `offcpu-time` is that of `perf record --off-cpu`.
+// Names of events that tell of threads that do not run, whose numbers say nothing of how much was
+// sampled of those that do. `offcpu-time` is that of `perf record --off-cpu`.
 const OFF_PROCESSOR: [&str; 6] = [
     OFF_CPU,
     PREEMPTED,
@@ -74,8 +74,8 @@ const OFF_PROCESSOR: [&str; 6] = [
 const OFF_CPU: &str = "off-cpu";
 const PREEMPTED: &str = "preempted";
 
-/// Whether a term of an event tells how it is sampled, and not which event it is (perf's
-/// `config_term_names`).
+// Whether a term of an event tells how it is sampled, and not which event it is (perf's
+// `config_term_names`).
 fn is_of_sampling(term: &str) -> bool {
     let name = term.split_once('=').map_or(term, |(name, _)| name);
     [
@@ -110,9 +110,9 @@ impl Event {
     }
 
     /// Returns the index of the event to show by default; each event comes with its number of
-    /// samples. It is the first of those with the most samples. If off-CPU time was recorded as well,
-    /// it is the event that samples running threads, even if there are more switches than samples. If
-    /// no thread ran, it is `off-cpu`.
+    /// samples. It is the first of those with the most samples. If off-CPU time was recorded as
+    /// well, it is the event that samples running threads, even if there are more switches than
+    /// samples. If no thread ran, it is `off-cpu`.
     ///
     /// ```
     /// use proftool::base::Event;

@@ -12,11 +12,11 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Whether another id may be of the same file, wherever its device is mounted: inodes and generations
-    /// are the same, as far as they are known.
+    /// Whether another id may be of the same file, wherever its device is mounted: inodes and
+    /// generations are the same, as far as they are known.
     ///
-    /// The device proves nothing. Some file systems state one to programs that the kernel does not use, and
-    /// it may have another number after a restart.
+    /// The device proves nothing. Some file systems state one to programs that the kernel does not
+    /// use, and it may have another number after a restart.
     pub fn may_be(self, other: FileId) -> bool {
         // An overlay may state the layer in the upper bits of an inode.
         let mask = if self.device == other.device {
@@ -55,8 +55,8 @@ pub enum FileContent {
 impl FileContent {
     /// Finds Go's build ID in ELF notes of this machine's byte order.
     ///
-    /// It consists of an action and a content, each hashed: `ACTION/…/CONTENT`. One without a slash was
-    /// set by a user, and may be that of any number of builds.
+    /// It consists of an action and a content, each hashed: `ACTION/…/CONTENT`. One without a slash
+    /// was set by a user, and may be that of any number of builds.
     pub fn go_in_notes(notes: &[u8]) -> Option<FileContent> {
         const BUILD_ID: u32 = 4;
         let mut all = super::build_id::notes(notes);

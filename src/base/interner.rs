@@ -24,9 +24,9 @@ define_id! {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
-    /// All names, one after the other: a name by itself would be one more place in memory to wait for.
+    // All names, one after the other: a name by itself would be one more place in memory to wait
+    // for.
     text: String,
-    /// For each name where it ends in the text.
     ends: IdVec<NameId, usize>,
     ids: HashTable<NameId>,
     hasher: DefaultHashBuilder,
@@ -67,7 +67,6 @@ impl std::ops::Index<NameId> for Interner {
     }
 }
 
-/// Where a name is in the text.
 fn range(ends: &IdVec<NameId, usize>, id: NameId) -> Range<usize> {
     let before = id.index().checked_sub(1).map(NameId::new);
     before.map_or(0, |before| ends[before])..ends[id]

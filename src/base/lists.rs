@@ -13,21 +13,22 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lists<T> {
-    /// Where the values of each number begin; one more entry behind the last.
+    // Where the values of each number begin; one more entry behind the last.
     starts: Vec<u32>,
     values: Vec<T>,
 }
 
 impl<T: Copy> Lists<T> {
-    /// Makes lists for the numbers below `count` of pairs of a number and a value; values of a number stay in
-    /// their order (H. Seward's counting sort, 1954). There are fewer values than `u32::MAX`.
+    /// Makes lists for the numbers below `count` of pairs of a number and a value; values of a
+    /// number stay in their order (H. Seward's counting sort, 1954). There are fewer values than
+    /// `u32::MAX`.
     ///
     /// # Panics
     ///
     /// If a pair has a number that is not below `count`.
     pub fn new(count: usize, pairs: impl Iterator<Item = (usize, T)> + Clone) -> Lists<T> {
-        // Each entry is first the number of values of the number two before, then where the next one of the
-        // number before goes; at last that is where its own begin.
+        // Each entry is first the number of values of the number two before, then where the next
+        // one of the number before goes; at last that is where its own begin.
         let mut starts = vec![0u32; count + 2];
         for (number, _) in pairs.clone() {
             starts[number + 2] += 1;

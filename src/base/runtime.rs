@@ -18,7 +18,7 @@ pub enum Runtime {
     Erlang,
 }
 
-/// How the names of programs and libraries begin. What follows is a version or nothing.
+// How the names of programs and libraries begin. What follows is a version or nothing.
 const NAMES: [(&str, Runtime); 14] = [
     ("node", Runtime::Node),
     ("nodejs", Runtime::Node),

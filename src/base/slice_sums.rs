@@ -1,6 +1,7 @@
 //! Weights by slices of time, in eight bytes where they fit.
 
-/// How many bits a small sum has for its slice, number and weight. One more says that it is elsewhere.
+// How many bits a small sum has for its slice, number and weight. One more says that it is
+// elsewhere.
 const SLICE: u32 = 8;
 const COUNT: u32 = 15;
 const WEIGHT: u32 = 40;
@@ -17,12 +18,13 @@ pub struct SliceSum {
     pub count: u64,
 }
 
-/// A sum of [`SliceSums`]. Two halves, so that with another 32 bits it makes twelve bytes, not sixteen.
+/// A sum of [`SliceSums`]. Two halves, so that with another 32 bits it makes twelve bytes, not
+/// sixteen.
 #[derive(Clone, Copy, Debug)]
 pub struct SmallSum([u32; 2]);
 
-/// Sums of which there may be as many as a recording has samples: those that need more than eight bytes
-/// are kept here.
+/// Sums of which there may be as many as a recording has samples: those that need more than eight
+/// bytes are kept here.
 ///
 /// ```
 /// use proftool::base::{SliceSum, SliceSums};

@@ -48,7 +48,7 @@ impl WeightSum {
         self.count = self.count.saturating_add(other.count);
     }
 
-    /// The same samples with at most this weight together.
+    /// These samples with at most this weight together.
     pub fn at_most(self, weight: u64) -> WeightSum {
         WeightSum {
             weight: self.weight.min(weight),

@@ -72,7 +72,6 @@ where
     })
 }
 
-/// Gives work to what makes a thread, and takes it back if that fails.
 fn with_thread<'a, T, F: FnOnce() -> T + Send + 'a, Started>(
     work: F,
     make: impl FnOnce(Box<dyn FnOnce() -> T + Send + 'a>) -> Option<Started>,
