@@ -15,10 +15,9 @@ use rustix::fs::Stat;
 use super::OpenedFile;
 use super::made_up;
 
-/// Where the kernel answers, and where devices are.
+// Where the kernel answers, and where devices are.
 const SYSTEM_DIRECTORIES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Bits of a mode: reading a file, and passing a directory.
 const READ: u32 = 4;
 const PASS: u32 = 1;
 
@@ -65,7 +64,6 @@ impl OpenedFile {
         })
     }
 
-    /// Whether the mode of the file permits reading it, and those of its directories passing them.
     fn permits(&self, permits: &dyn Fn(&Stat, u32) -> bool) -> bool {
         let Ok(own) = rustix::fs::fstat(&self.file) else {
             return false;

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 const PT_NOTE: u32 = 4;
-/// Notes are small; more than this is not read of any file.
+// Notes are small; more than this is not read of any file.
 const NOTES_LIMIT: u64 = 1 << 16;
 
-/// The first thing that `find` finds in the notes of a segment of an ELF file of this machine's byte order.
+/// The first thing that `find` finds in the notes of a segment of an ELF file of this machine's
+/// byte order.
 pub fn find<T>(file: &File, find: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut header = [0; 64];
     file.read_exact_at(&mut header, 0).ok()?;
@@ -41,7 +42,6 @@ pub fn find<T>(file: &File, find: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         })
 }
 
-/// The number of `size` bytes at `at`, in this machine's byte order.
 fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let bytes = bytes.get(at..)?;
     Some(match size {

@@ -15,9 +15,8 @@ use super::OpenedFile;
 use super::elf_notes;
 use crate::base::{FileContent, FileId, FileStatus};
 
-/// The bytes that are read at once.
 const PIECE: usize = 1 << 20;
-/// The largest file that is hashed, in bytes. It takes a fifth of a second.
+// The largest file that is hashed, in bytes. It takes a fifth of a second.
 const HASHED: u64 = 1 << 30;
 
 /// The status of a file when it was opened.
@@ -66,12 +65,12 @@ fn hash(file: &File) -> Option<FileContent> {
     Some(FileContent::Hash(hasher.finish_128()))
 }
 
-/// The generation of a file's inode; 0 where the file system does not tell it. An inode of a file that
-/// was removed is soon used for another one: the next build may well have it.
+// The generation of a file's inode; 0 where the file system does not tell it. An inode of a file
+// that was removed is soon used for another one: the next build may well have it.
 fn generation(file: &File) -> u32 {
     const FS_IOC_GETVERSION: rustix::ioctl::Opcode = opcode::read::<c_long>(b'v', 1);
-    // SAFETY: the kernel writes an int, or on some file systems a long, through the pointer, which is to
-    // a long. Regular files have no other meaning for this number.
+    // SAFETY: the kernel writes an int, or on some file systems a long, through the pointer, which
+    // is to a long. Regular files have no other meaning for this number.
     let found = unsafe {
         ioctl(
             file,

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
-/// File systems without files of anybody, as `f_type` of statfs(2) has them (`linux/magic.h`).
+// File systems without files of anybody, as `f_type` of statfs(2) has them (`linux/magic.h`).
 const KINDS: [u32; 23] = [
     0x0000_9fa0, // proc
     0x6265_6572, // sysfs

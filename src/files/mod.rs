@@ -1,5 +1,5 @@
-//! Opens the files that an input names, without side effects on anything else, and writes files that
-//! take their name when they are whole ([`Output`]).
+//! Opens the files that an input names, without side effects on anything else, and writes files
+//! that take their name when they are whole ([`Output`]).
 //!
 //! A recording, a debug link or a dynamic section may name anything: a FIFO whose writer waits for
 //! a reader, a device that acts when it is opened, a link that leads out of `--symfs`. So a name is
@@ -21,8 +21,8 @@
 //! `tests/suite/pure/architecture.rs` enforces that.
 //!
 //! Files that the kernel makes up, as in `/proc` and `/sys`, are regular, too: to read `/proc/kmsg`
-//! takes messages away from others, or waits for one. No input names such a file for a good reason, so
-//! only a path that the user states may lead there.
+//! takes messages away from others, or waits for one. No input names such a file for a good reason,
+//! so only a path that the user states may lead there.
 
 mod access;
 mod elf_notes;
@@ -52,13 +52,12 @@ use crate::base::system_reason;
 pub use self::process::{ListOfProcess, open_link, read_list};
 pub use self::view::{ProcessView, living_thread};
 
-/// How a checked file is opened. `O_NONBLOCK` matters only where the object is another one than
-/// the one that was checked; it is then closed again.
+// How a checked file is opened. `O_NONBLOCK` matters only where the object is another one than the
+// one that was checked; it is then closed again.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
-/// How a file is looked at.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// Why a file was not opened.
@@ -67,8 +66,8 @@ pub enum Error {
     /// Nothing has this name.
     #[error("no such file")]
     NotFound,
-    /// A directory, FIFO, device or socket, a link that may not be followed, or a file that the kernel
-    /// makes up.
+    /// A directory, FIFO, device or socket, a link that may not be followed, or a file that the
+    /// kernel makes up.
     #[error("not a regular file")]
     NotRegular,
     /// The system refused.
@@ -82,7 +81,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes a function that tells what the system's error means for this path.
     fn at(path: &Path) -> impl Fn(Errno) -> Error {
         move |error| match error {
             Errno::NOENT | Errno::NOTDIR => Error::NotFound,
@@ -185,8 +183,8 @@ impl Root {
         })
     }
 
-    /// Opens the regular file `name` below `directory`, which is taken from this root. Links may lead
-    /// to the directory; from there on none is followed, and `..` does not lead out of it.
+    /// Opens the regular file `name` below `directory`, which is taken from this root. Links may
+    /// lead to the directory; from there on none is followed, and `..` does not lead out of it.
     ///
     /// # Errors
     /// As of [`Root::open`].
@@ -237,7 +235,6 @@ pub fn open_named(path: &Path) -> Result<OpenedFile, Error> {
     })
 }
 
-/// Whether files may be opened that the kernel makes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MadeUp {
     Allow,

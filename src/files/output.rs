@@ -1,8 +1,8 @@
 //! Writes files that take their name when they are whole.
 //!
 //! ```text
-//!   name ─ links are followed ─▶ a regular file, or nothing yet:  a new file beside it ─ rename ─▶ name
-//!                            └─▶ a pipe, a device, /dev/stdout:   written as it comes
+//!   name ─ links are followed ─▶ a regular file, or nothing yet: a new file beside it ─ rename
+//!                            └─▶ a pipe, a device, /dev/stdout:  written as it comes
 //! ```
 //!
 //! Until the new file is whole, the old one is as it was: neither a full disk nor a signal leaves
@@ -26,19 +26,16 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-/// The most links that lead from a name to a file, as in the kernel.
+// The most links that lead from a name to a file, as in the kernel.
 const MOST_LINKS: usize = 40;
-/// How many names are tried for a file beside another.
+// How many names are tried for a file beside another.
 const MOST_NAMES: usize = 100;
-/// What `statfs` says of /proc.
 const PROC: i64 = 0x9fa0;
-/// The bits of a mode that say who may do what.
+// The bits of a mode that say who may do what.
 const PERMISSIONS: u32 = 0o777;
-/// The open files of this process.
 const OWN_DESCRIPTORS: &str = "/proc/self/fd";
 const BUFFER: usize = 1 << 16;
 
-/// The files that this process has opened as inputs, by device and inode.
 static READ: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
 /// Takes note of a file that is read as an input.
@@ -62,7 +59,6 @@ pub fn is_read(metadata: &Metadata) -> bool {
 /// Where an output goes.
 #[derive(Debug)]
 pub struct Output {
-    /// The file after all links.
     target: PathBuf,
     is_direct: bool,
     earlier: Option<Metadata>,
@@ -187,7 +183,6 @@ impl Output {
         copy_over(whole, &file)
     }
 
-    /// Opens what is written as it comes.
     fn open_directly(&self) -> io::Result<File> {
         let own = |number: &str| {
             let same = |directory: &Path| fs::canonicalize(directory).ok();
@@ -228,7 +223,8 @@ fn open_earlier(path: &Path, earlier: &Metadata) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces the contents of a file. The room is reserved first, so that a full disk leaves it as it was.
+/// Replaces the contents of a file. The room is reserved first, so that a full disk leaves it as it
+/// was.
 fn copy_over(mut from: &File, mut to: &File) -> io::Result<()> {
     let length = from.metadata()?.len();
     match rustix::fs::fallocate(to, FallocateFlags::empty(), 0, length.max(1)) {

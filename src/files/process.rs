@@ -1,8 +1,8 @@
 //! What `/proc/PID` shows of a process that is not trusted.
 //!
-//! A process decides what is there and how long it is: it may state arguments of gigabytes without having
-//! them (`PR_SET_MM_MAP`), and map files with long paths so often that the list of its mappings has as
-//! much. So all is read up to a length.
+//! A process decides what is there and how long it is: it may state arguments of gigabytes without
+//! having them (`PR_SET_MM_MAP`), and map files with long paths so often that the list of its
+//! mappings has as much. So all is read up to a length.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,8 +38,8 @@ pub fn read_list(path: &Path, most: usize, end: u8) -> io::Result<ListOfProcess>
     Ok(ListOfProcess { bytes, is_cut })
 }
 
-/// Opens the regular file that a link of `/proc/PID` leads to, such as `exe` or one in `map_files`: the very
-/// file that the process has, whatever its name is.
+/// Opens the regular file that a link of `/proc/PID` leads to, such as `exe` or one in `map_files`:
+/// the very file that the process has, whatever its name is.
 ///
 /// # Errors
 /// When there is no such file, it is not a regular one, or it may not be read.

@@ -9,14 +9,13 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// How many symbolic links a path may have, as in path_resolution(7).
+// How many symbolic links a path may have, as in path_resolution(7).
 const LINK_LIMIT: usize = 40;
-/// How many components a path may have together with those of its links.
+// How many components a path may have together with those of its links.
 const COMPONENT_LIMIT: usize = 4096;
-/// How often resolution is tried again that another process disturbed by renaming directories.
+// How often resolution is tried again that another process disturbed by renaming directories.
 const TRIES: usize = 8;
 
-/// Opens `path` below `root` with these flags.
 pub(super) fn beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     // The path of a file that has a slash at its end would name a directory.
     if path.as_os_str().is_empty() {
@@ -26,13 +25,15 @@ pub(super) fn beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<Owne
     by_kernel(root, path, flags, how).unwrap_or_else(|| step_by_step(root, path, flags))
 }
 
-/// Opens `path` below `root` with these flags: no link is followed, and `..` does not lead out of it.
+/// Opens `path` below `root` with these flags: no link is followed, and `..` does not lead out of
+/// it.
 pub(super) fn without_links(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     by_kernel(root, path, flags, how).unwrap_or_else(|| links_refused(root, path, flags))
 }
 
-/// What the kernel's own resolution says; `None` where it has none, or something is renamed all the time.
+/// What the kernel's own resolution says; `None` where it has none, or something is renamed all the
+/// time.
 fn by_kernel(
     root: &OwnedFd,
     path: &Path,
@@ -49,7 +50,7 @@ fn by_kernel(
     None
 }
 
-/// The same for kernels without `openat2`.
+/// What [`without_links`] does, for kernels without `openat2`.
 fn links_refused(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     if path.is_absolute() {
         return Err(Errno::XDEV);
@@ -80,8 +81,8 @@ fn links_refused(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, 
     Err(Errno::NOENT)
 }
 
-/// The same as [`beneath`] for kernels without `openat2`: each component is looked at by itself, and links are
-/// put in the place of their names.
+/// What [`beneath`] does, for kernels without `openat2`: each component is looked at by itself, and
+/// links are put in the place of their names.
 fn step_by_step(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let look = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     // The directories from the root down to where we are, so that `..` needs no look outside.

@@ -64,10 +64,10 @@ fn directory(id: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{id}"))
 }
 
-/// A thread of a process by whose number `/proc` still shows memory and files: the first one, unless it has
-/// ended before the others. `None` if all have, or it may not be known.
+/// A thread of a process by whose number `/proc` still shows memory and files: the first one,
+/// unless it has ended before the others. `None` if all have, or it may not be known.
 pub fn living_thread(pid: u32) -> Option<u32> {
-    /// No more threads are looked at.
+    // No more threads are looked at.
     const MOST: usize = 64;
     if root_of(&directory(pid)).is_some() {
         return Some(pid);
@@ -80,7 +80,7 @@ pub fn living_thread(pid: u32) -> Option<u32> {
 
 /// The 22nd field of `stat`, behind the name in parentheses, which may have any byte.
 fn started(process: &Path) -> Option<SystemTime> {
-    /// The kernel states times to users in hundredths of a second (`USER_HZ`).
+    // The kernel states times to users in hundredths of a second (`USER_HZ`).
     const TICK: u64 = 10;
     let stat = fs::read(process.join("stat")).ok()?;
     let name = stat.iter().rposition(|&byte| byte == b')')?;
