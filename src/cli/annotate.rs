@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use proftool::analysis::annotate::{Summary, Sums};
 use proftool::export::json;
-use proftool::input::{self, CodeError, MachineCode, SourceFiles, StaticCalls};
+use proftool::input::{CodeError, MachineCode, SourceFiles, StaticCalls, Syntax};
 use proftool::profile::{FunctionId, Listing, NoSource, Profile, SourceText};
 use proftool::view::Subject;
 use proftool::view::annotate::{self, AnnotateView, Material, Options};
@@ -15,6 +14,7 @@ use proftool::view::page::Page;
 
 use super::advice;
 use super::answer::{self, Forms};
+use super::choice;
 use super::function;
 use super::look::{Format, Look};
 use super::query::Query;
@@ -41,8 +41,8 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     context: Option<usize>,
     /// What percentages are shares of.
-    #[arg(long, value_enum, default_value_t = Base::Total)]
-    base: Base,
+    #[arg(long, value_parser = choice::BASE, default_value = "total")]
+    base: annotate::Base,
     /// Show the whole function.
     #[arg(long, conflicts_with = "context")]
     all: bool,
@@ -54,7 +54,7 @@ pub struct Args {
 #[derive(clap::Args, Clone)]
 pub struct ListingArgs {
     /// Syntax of the machine code.
-    #[arg(long, value_enum, default_value_t = Syntax::Att)]
+    #[arg(long, value_parser = choice::SYNTAX, default_value = "att")]
     pub syntax: Syntax,
     /// Directory of the source files, which are found in it by the end of their recorded paths; or
     /// all, to show every file that you can read.
@@ -90,46 +90,6 @@ Examples:
   proftool annotate parse --all             all lines of the function
   proftool annotate parse --source ~/src    with sources that have moved";
 
-/// What percentages are shares of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Base {
-    /// The function's total: self % and total % can be compared.
-    Total,
-    /// The function's self weight, as in perf annotate; without total %.
-    #[value(name = "self")]
-    SelfWeight,
-    /// All samples, as in flat.
-    All,
-}
-
-impl From<Base> for annotate::Base {
-    fn from(base: Base) -> annotate::Base {
-        match base {
-            Base::Total => annotate::Base::Total,
-            Base::SelfWeight => annotate::Base::SelfWeight,
-            Base::All => annotate::Base::All,
-        }
-    }
-}
-
-/// Syntax of machine code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Syntax {
-    /// AT&T, as objdump and perf print it.
-    Att,
-    /// Intel.
-    Intel,
-}
-
-impl From<Syntax> for input::Syntax {
-    fn from(syntax: Syntax) -> input::Syntax {
-        match syntax {
-            Syntax::Att => input::Syntax::Att,
-            Syntax::Intel => input::Syntax::Intel,
-        }
-    }
-}
-
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open_with_addresses()?;
@@ -151,7 +111,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let options = Options {
         limit,
-        base: args.base.into(),
+        base: args.base,
         min: args.look.min(0.0),
         context: if args.all {
             usize::MAX
@@ -163,7 +123,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let reading = args.query.reading(StaticCalls::Off);
     let mut looking = Looking {
         sums: &Sums::of(&profile, &selection),
-        code: &MachineCode::new(&profile, args.listing.syntax.into(), &reading),
+        code: &MachineCode::new(&profile, args.listing.syntax, &reading),
         sources: sources::files(
             args.listing.source.as_ref(),
             reading.symfs.as_deref(),

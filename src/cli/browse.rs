@@ -214,7 +214,7 @@ impl Source for Recording {
         }
         let mut looking = Looking {
             sums: &Sums::of(subject.profile, subject.selection),
-            code: &MachineCode::new(subject.profile, self.listing.syntax.into(), &self.reading),
+            code: &MachineCode::new(subject.profile, self.listing.syntax, &self.reading),
             sources: sources::files(
                 self.listing.source.as_ref(),
                 self.reading.symfs.as_deref(),

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::ValueEnum;
-use proftool::analysis::detail as analysis;
+use proftool::analysis::detail::Rule;
 use proftool::analysis::function::Summary;
 use proftool::export::json;
 use proftool::view::detail::{self, Options};
 
 use super::answer::{self, Forms};
+use super::choice;
 use super::function;
 use super::look::Look;
 use super::query::Query;
@@ -26,7 +26,7 @@ pub struct Args {
     #[command(flatten)]
     query: Query,
     /// Contribution of descendants if the function recurses.
-    #[arg(long, value_enum, default_value_t = Rule::Strict)]
+    #[arg(long, value_parser = choice::RULE, default_value = "strict")]
     rule: Rule,
     #[command(flatten)]
     look: Look,
@@ -48,15 +48,6 @@ Examples:
   proftool detail 'Trie::insert' --min 1   by its short name; rows of 1 % and more
   proftool detail '^sum$' --rule whole     all time below a call, as in PurifyPlus 7";
 
-/// Contribution of descendants if the function recurses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Rule {
-    /// The time below the call, without the self time of the function itself.
-    Strict,
-    /// All time below the call.
-    Whole,
-}
-
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open_with_call_lines()?;
@@ -67,15 +58,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(function) => function,
         Err(status) => return Ok(status),
     };
-    let rule = match args.rule {
-        Rule::Strict => analysis::Rule::Strict,
-        Rule::Whole => analysis::Rule::Whole,
-    };
     let options = Options {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
     };
-    let summary = Summary::of(&profile, &selection, function, rule);
+    let summary = Summary::of(&profile, &selection, function, args.rule);
     let view = detail::arrange(&subject, summary, &options);
     let forms = Forms {
         page: &|| view.page(&subject),

@@ -20,16 +20,15 @@ use proftool::input::{LinkedProgram, StaticCalls};
 use proftool::profile::{Counts, FunctionId, Profile, Selection};
 use proftool::view::graph::{self, Pruning};
 use proftool::view::tree::{self, Direction};
-use proftool::view::{Figures, Subject};
+use proftool::view::{Figures, Names, Subject};
 
 use super::answer;
+use super::choice;
 use super::failure;
 use super::html;
 use super::in_code::InCode;
-use super::look::Naming;
 use super::query::Query;
 use super::sources::{self, SourceChoice};
-use super::tree::Collapse;
 
 /// The arguments of `proftool export`.
 #[derive(clap::Args)]
@@ -43,8 +42,8 @@ pub struct Args {
     /// Recursion collapsing. Stacks become the paths of the collapsed tree; in a drawing, a
     /// collapsed call becomes a dashed arrow back, with the share of its samples. Use it for tools that
     /// count recursion wrong: proftool help formats lists them.
-    #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
-    collapse: Collapse,
+    #[arg(long, value_name = "DEGREE", value_parser = choice::COLLAPSE, default_value = "none")]
+    collapse: Degree,
     /// In a flame graph, show callers below the innermost functions.
     #[arg(long)]
     bottom_up: bool,
@@ -60,8 +59,8 @@ pub struct Args {
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     in_code: InCode,
     /// Form of function names.
-    #[arg(long, value_enum, default_value_t = Naming::Full)]
-    names: Naming,
+    #[arg(long, value_parser = choice::NAMES, default_value = "full")]
+    names: Names,
     /// Exit 1 if the result is incomplete.
     #[arg(long)]
     strict: bool,
@@ -161,7 +160,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = match args.to {
         Format::Dot => return drawing(args),
         Format::Html => {
-            let (names, output) = (args.names.names(), args.output.as_deref());
+            let (names, output) = (args.names, args.output.as_deref());
             let rules = (args.source.as_ref(), args.strict);
             return html::write(&args.query, names, output, rules);
         }
@@ -176,7 +175,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let selection = args.query.select(&profile)?;
     let subject = subject(args, &profile, &selection);
     check_total(args.to, selection.total())?;
-    let degree = args.collapse.degree();
+    let degree = args.collapse;
     if args.to == Format::Folded {
         let stacks = Stacks::new(&profile, &selection);
         let calls = stacks.top_down(degree);
@@ -190,7 +189,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Writes a format that has whole stacks; those of the Firefox Profiler also of off-CPU events.
 fn whole_stacks(args: &Args, profile: &Profile, subject: &Subject) -> anyhow::Result<ExitCode> {
-    let degree = args.collapse.degree();
+    let degree = args.collapse;
     let stacks = CallStacks::of(profile, subject.selection, degree);
     let calls = match args.to {
         Format::Callgrind => OutermostCalls::of(profile, &stacks),
@@ -336,7 +335,7 @@ fn flame_graph(args: &Args, subject: &Subject, degree: Degree) -> anyhow::Result
 
 /// Draws the call graph, or the collapsed tree as one.
 fn drawing(args: &Args) -> anyhow::Result<ExitCode> {
-    let degree = args.collapse.degree();
+    let degree = args.collapse;
     let calls = match degree {
         Degree::None => args.in_code.calls(),
         _ => StaticCalls::Off,
@@ -368,7 +367,7 @@ fn subject<'a>(args: &Args, profile: &'a Profile, selection: &'a Selection) -> S
     Subject {
         profile,
         selection,
-        names: args.names.names(),
+        names: args.names,
         figures: Figures::All,
     }
 }

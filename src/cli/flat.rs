@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let subject = args.look.subject(&args.query, &profile, &selection);
     let summary = Summary::of(&profile, &selection);
     let options = Options {
-        sort: args.sort.key.sort(),
+        sort: args.sort.key,
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
     };

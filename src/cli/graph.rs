@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use proftool::analysis;
 use proftool::analysis::graph::{Between, Model, Summary};
 use proftool::export::{gprof, json};
@@ -12,6 +11,7 @@ use proftool::profile::{Profile, RowLevel};
 use proftool::view::graph::{self, Options, Pruning};
 
 use super::answer::{self, Forms};
+use super::choice;
 use super::classic::Classic;
 use super::failure::hinted;
 use super::function;
@@ -38,8 +38,8 @@ pub struct Args {
     function: Vec<String>,
     /// How weight is attributed to callers [default: measured if there are stacks, else
     /// propagated]
-    #[arg(long, value_enum)]
-    model: Option<ModelName>,
+    #[arg(long, value_parser = choice::MODEL)]
+    model: Option<Model>,
     #[command(flatten)]
     arcs: Arcs,
     #[command(flatten)]
@@ -120,27 +120,6 @@ Examples:
   proftool graph gmon.out --binary ./app --classic  gprof's text, for tools that parse it
   proftool graph --counts gmon.out --errors         how far gprof's estimates are off";
 
-/// How weight is attributed to callers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ModelName {
-    /// From whole stacks, without assumptions.
-    Measured,
-    /// By call counts, as gprof does.
-    Propagated,
-    /// As gprof does, and propagated within cycles.
-    Fonseca,
-}
-
-impl ModelName {
-    fn model(self) -> Model {
-        match self {
-            ModelName::Measured => Model::Measured,
-            ModelName::Propagated => Model::Propagated,
-            ModelName::Fonseca => Model::Fonseca,
-        }
-    }
-}
-
 impl Arcs {
     /// Which calls count; `without` are [those that are to be left out](Arcs::without).
     pub fn options(&self, without: Vec<Between>) -> analysis::graph::Options {
@@ -188,7 +167,7 @@ impl Arcs {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.model == Some(ModelName::Fonseca) && args.arcs.cycle_cut() > 0.0 {
+    if args.model == Some(Model::Fonseca) && args.arcs.cycle_cut() > 0.0 {
         let text = "--model fonseca finds cycles of its own: leave --cycle-cut out";
         return Err(super::failure::Misused(text.into()).into());
     }
@@ -212,7 +191,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         functions.extend(function::all(&subject, name)?);
     }
     let counting = analysis::graph::Options {
-        model: args.model.map(ModelName::model),
+        model: args.model,
         ..args.arcs.options(without)
     };
     let summary = Summary::of(&profile, &selection, &counting);

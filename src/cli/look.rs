@@ -8,8 +8,10 @@ use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use proftool::export::text;
 use proftool::profile::{Profile, Selection};
-use proftool::view::{Figures, Names, Subject, flat};
+use proftool::view::flat::Sort;
+use proftool::view::{Figures, Names, Subject};
 
+use super::choice::{self, Choice};
 use super::failure;
 use super::query::Query;
 
@@ -25,8 +27,8 @@ pub struct Look {
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = SHOW)]
     min: Option<f64>,
     /// Form of function names [default: short; JSON and CSV: full]
-    #[arg(long, value_enum, help_heading = SHOW)]
-    names: Option<Naming>,
+    #[arg(long, value_parser = choice::NAMES, help_heading = SHOW)]
+    names: Option<Names>,
 }
 
 /// How any answer is shown, whether it has rows of functions or not.
@@ -63,16 +65,9 @@ pub struct Colors {
 pub struct ScreenArgs {
     /// Sort order of the flat view
     #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
-    sort: SortKey,
+    pub sort: Sort,
     #[command(flatten)]
     pub colors: Colors,
-}
-
-impl ScreenArgs {
-    /// The order of functions.
-    pub fn sort(self) -> flat::Sort {
-        self.sort.sort()
-    }
 }
 
 /// The form of an answer.
@@ -116,28 +111,6 @@ impl TypedValueParser for WithoutDot {
     }
 }
 
-/// How functions are named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Naming {
-    /// Without parameters, template arguments and generics.
-    Short,
-    /// As demangled.
-    Full,
-    /// As in the symbol table.
-    Mangled,
-}
-
-impl Naming {
-    /// The view's word for it.
-    pub fn names(self) -> Names {
-        match self {
-            Naming::Short => Names::Short,
-            Naming::Full => Names::Full,
-            Naming::Mangled => Names::Mangled,
-        }
-    }
-}
-
 /// When something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum When {
@@ -149,39 +122,25 @@ enum When {
     Never,
 }
 
-/// What functions are sorted by; ties by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SortKey {
-    /// The weight of the samples taken in the function itself.
-    #[value(name = "self")]
-    SelfWeight,
-    /// The weight of the samples with the function on the stack.
-    Total,
-    /// The name.
-    Name,
-    /// The number of samples taken in the function itself.
-    Samples,
-}
-
-/// Reads a [`SortKey`], or the keys that perf's users are accustomed to where they mean the same.
+/// Reads what functions are sorted by, or the keys that perf's users are accustomed to where they mean the same.
 #[derive(Clone)]
-pub struct SortKeyParser(EnumValueParser<SortKey>);
+pub struct SortKeyParser(Choice<Sort>);
 
 impl SortKeyParser {
     pub fn new() -> SortKeyParser {
-        SortKeyParser(EnumValueParser::new())
+        SortKeyParser(choice::SORT)
     }
 }
 
 impl TypedValueParser for SortKeyParser {
-    type Value = SortKey;
+    type Value = Sort;
 
     fn parse_ref(
         &self,
         command: &clap::Command,
         arg: Option<&clap::Arg>,
         value: &OsStr,
-    ) -> Result<SortKey, clap::Error> {
+    ) -> Result<Sort, clap::Error> {
         let keys: Vec<&str> = value.to_str().unwrap_or_default().split(',').collect();
         // perf groups rows by its keys. A row here is a symbol of a DSO, so only these may be named.
         let of_a_function = |key: &&str| {
@@ -193,8 +152,8 @@ impl TypedValueParser for SortKeyParser {
         let names_the_row = |key: &&str| !key.ends_with("dso");
         if keys.iter().all(of_a_function) && keys.iter().any(names_the_row) {
             return Ok(match keys[0] {
-                "overhead_children" => SortKey::Total,
-                _ => SortKey::SelfWeight,
+                "overhead_children" => Sort::Total,
+                _ => Sort::SelfWeight,
             });
         }
         let group =
@@ -208,18 +167,6 @@ impl TypedValueParser for SortKeyParser {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         self.0.possible_values()
-    }
-}
-
-impl SortKey {
-    /// The view's word for it.
-    pub fn sort(self) -> flat::Sort {
-        match self {
-            SortKey::SelfWeight => flat::Sort::SelfWeight,
-            SortKey::Total => flat::Sort::Total,
-            SortKey::Name => flat::Sort::Name,
-            SortKey::Samples => flat::Sort::Samples,
-        }
     }
 }
 
@@ -252,15 +199,15 @@ impl Look {
     /// How functions are named.
     pub fn names(&self) -> Names {
         self.names_or(match self.output.format {
-            Format::Text => Naming::Short,
-            Format::Json | Format::Csv => Naming::Full,
-            Format::Dot => Naming::Short,
+            Format::Text => Names::Short,
+            Format::Json | Format::Csv => Names::Full,
+            Format::Dot => Names::Short,
         })
     }
 
     /// How functions are named; `usual` is for when nothing is asked for.
-    pub fn names_or(&self, usual: Naming) -> Names {
-        self.names.unwrap_or(usual).names()
+    pub fn names_or(&self, usual: Names) -> Names {
+        self.names.unwrap_or(usual)
     }
 
     /// The most rows to show; `usual` is for a text when nothing is asked for.

@@ -10,6 +10,7 @@ mod annotate;
 mod answer;
 mod browse;
 mod callgraph;
+mod choice;
 mod classic;
 mod cycles;
 mod defaults;

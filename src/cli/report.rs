@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use proftool::analysis::report::Summary;
 use proftool::export::{json, text};
 use proftool::input::StaticCalls;
+use proftool::view::Names;
 use proftool::view::report::{self, Options};
 
 use super::answer::{self, Forms};
 use super::html;
 use super::in_code::InCode;
-use super::look::{Look, Naming};
+use super::look::Look;
 use super::query::Query;
 use super::sources::{self, SourceChoice};
 
@@ -49,7 +50,7 @@ Examples:
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.html {
-        let names = args.look.names_or(Naming::Full);
+        let names = args.look.names_or(Names::Full);
         let rules = (args.source.as_ref(), args.look.output.strict);
         return html::write(&args.query, names, Some(path), rules);
     }

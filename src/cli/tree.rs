@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use proftool::analysis::cut;
 use proftool::analysis::tree::{self as calls, Reach, Stacks};
 use proftool::callgraph::CallGraph;
@@ -12,6 +11,7 @@ use proftool::profile::{RowLevel, Selection};
 use proftool::view::tree::{self, Direction, Notes, Options};
 
 use super::answer::{self, Forms};
+use super::choice;
 use super::function;
 use super::in_code::InCode;
 use super::look::{Format, Look};
@@ -38,8 +38,8 @@ pub struct Args {
     #[arg(long)]
     bottom_up: bool,
     /// Recursion collapsing [default: chosen by the profile, see below]
-    #[arg(long, value_name = "DEGREE", value_enum)]
-    collapse: Option<Collapse>,
+    #[arg(long, value_name = "DEGREE", value_parser = choice::COLLAPSE)]
+    collapse: Option<calls::Collapse>,
     /// Print the table of HP's profiler Puma: in or under, in only, level, function. Collapses fully
     /// and prints all rows
     #[arg(long)]
@@ -100,31 +100,6 @@ Examples:
   proftool tree --by thread                     a tree for each thread
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
 
-/// Which recursive calls are collapsed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Collapse {
-    /// None; every call is a line.
-    None,
-    /// Direct recursion only.
-    Direct,
-    /// Also calls whose collapse removes no function from a call chain.
-    Conservative,
-    /// All recursive calls; no function appears twice in a call chain.
-    Full,
-}
-
-impl Collapse {
-    /// The analysis's word for it.
-    pub fn degree(self) -> calls::Collapse {
-        match self {
-            Collapse::None => calls::Collapse::None,
-            Collapse::Direct => calls::Collapse::Direct,
-            Collapse::Conservative => calls::Collapse::Conservative,
-            Collapse::Full => calls::Collapse::Full,
-        }
-    }
-}
-
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let by = args.rows.by;
@@ -162,7 +137,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let recurse = stacks.recurse();
     let degree = match args.collapse {
-        Some(degree) => degree.degree(),
+        Some(degree) => degree,
         None if recurse && args.classic => calls::Collapse::Full,
         None if recurse => options.repeats.insert(stacks.repeats()).degree(),
         None => calls::Collapse::None,

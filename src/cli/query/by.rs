@@ -6,10 +6,11 @@ use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 use proftool::input::{self, StaticCalls};
 use proftool::profile::{Profile, RowKind, RowLevel, Selection};
+use proftool::view::flat::Sort;
 
 use super::{Counting, Query};
 use crate::cli::failure::{Misused, hinted};
-use crate::cli::look::{SortKey, SortKeyParser};
+use crate::cli::look::SortKeyParser;
 
 /// What a row is.
 #[derive(Args, Clone, Copy, Debug)]
@@ -221,7 +222,7 @@ impl TypedValueParser for RowsOf {
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// The order.
-    pub key: SortKey,
+    pub key: Sort,
     /// What a row is, where perf's keys say so.
     pub by: Option<By>,
 }
@@ -257,8 +258,8 @@ impl TypedValueParser for OrderParser {
             _ => None,
         };
         let key = match by {
-            Some(_) if figures.first() == Some(&"overhead_children") => SortKey::Total,
-            Some(_) => SortKey::SelfWeight,
+            Some(_) if figures.first() == Some(&"overhead_children") => Sort::Total,
+            Some(_) => Sort::SelfWeight,
             None => self.0.parse_ref(command, arg, value)?,
         };
         Ok(Order { key, by })

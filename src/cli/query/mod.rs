@@ -19,6 +19,7 @@ use regex::Regex;
 
 use super::advice::Situation;
 use super::answer::output::Inputs;
+use super::choice;
 use super::failure::{self, hinted};
 use proftool::view::search::pattern;
 use time::time_range;
@@ -138,15 +139,14 @@ pub struct Query {
 #[derive(Args, Clone, Copy, Debug)]
 pub struct FoldedInput {
     /// Unit of the weights in folded stacks, which the format does not state [default: samples]
-    #[arg(long, value_name = "UNIT", help_heading = READING)]
-    folded_unit: Option<FoldedUnit>,
+    #[arg(long, value_name = "UNIT", value_parser = choice::FOLDED_UNIT, help_heading = READING)]
+    folded_unit: Option<Weights>,
 }
 
 impl FoldedInput {
     /// What the weights are.
     pub fn weights(self) -> Weights {
-        self.folded_unit
-            .map_or_else(Weights::default, Weights::from)
+        self.folded_unit.unwrap_or_default()
     }
 }
 
@@ -162,36 +162,6 @@ pub enum Counting {
     Time,
     /// Percentages only.
     Percent,
-}
-
-/// What the weights of folded stacks are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FoldedUnit {
-    /// Numbers of samples.
-    Samples,
-    /// Nanoseconds; proftool writes them for events that measure time.
-    Ns,
-    /// Microseconds.
-    Us,
-    /// Milliseconds.
-    Ms,
-    /// Seconds.
-    S,
-    /// Bytes.
-    Bytes,
-}
-
-impl From<FoldedUnit> for Weights {
-    fn from(unit: FoldedUnit) -> Weights {
-        match unit {
-            FoldedUnit::Samples => Weights::Samples,
-            FoldedUnit::Ns => Weights::Time(1),
-            FoldedUnit::Us => Weights::Time(1_000),
-            FoldedUnit::Ms => Weights::Time(1_000_000),
-            FoldedUnit::S => Weights::Time(1_000_000_000),
-            FoldedUnit::Bytes => Weights::Bytes,
-        }
-    }
 }
 
 impl Query {
@@ -284,8 +254,7 @@ impl Query {
             let hint = "record with a clock: proftool record -e cpu-clock -- COMMAND";
             return Err(hinted(text, Some(hint.into())));
         }
-        let unit = self.folded.folded_unit;
-        let is_merged = !matches!(unit, None | Some(FoldedUnit::Samples));
+        let is_merged = !matches!(self.folded.folded_unit, None | Some(Weights::Samples));
         if is_merged && self.unit == Some(Counting::Samples) {
             let text = "folded stacks of time or bytes do not state the number of samples";
             return Err(hinted(text.into(), None));

@@ -170,7 +170,7 @@ pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Resul
             color: start.screen.colors.on_stdout(),
             unicode: terminal::has_unicode(),
         },
-        sort: start.screen.sort(),
+        sort: start.screen.sort,
         half_life: None,
         event: start.event,
         filter: start.filter,
@@ -192,7 +192,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
         };
         let options = screen::Options {
             paint,
-            sort: args.screen.sort(),
+            sort: args.screen.sort,
             half_life: args.half_life,
             event: args.show.clone(),
             filter: Filter::default(),
@@ -205,7 +205,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
         let options = print::Options {
             interval: args.interval(),
             limit: (args.limit > 0).then_some(args.limit),
-            sort: args.screen.sort(),
+            sort: args.screen.sort,
             half_life: args.half_life,
             event: args.show.clone(),
             text: export::text::Options {
