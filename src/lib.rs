@@ -84,6 +84,7 @@ pub mod export;
 pub mod files;
 pub mod frame_pointers;
 pub mod input;
+pub mod names;
 #[cfg(feature = "record")]
 pub mod patch;
 pub mod perfdata;

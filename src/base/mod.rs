@@ -15,6 +15,7 @@ mod file_identity;
 mod generated;
 mod id;
 mod interner;
+mod language;
 mod lists;
 mod marks;
 pub(crate) mod parallel;
@@ -36,6 +37,7 @@ pub use file_identity::{FileContent, FileId, FileStatus};
 pub use generated::GeneratedCode;
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
+pub use language::Language;
 pub use lists::Lists;
 pub use marks::{
     BLOCKED_BEFORE, BROKEN, FRAMES_MISSING, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM,

@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-pub use debug::demangle::{UNREAD_ARGUMENTS, demangle};
+pub use debug::demangle::{UNREAD_ARGUMENTS, demangle, demangled};
 pub use debug::diagnosis::{Diagnosis, InfoLocation};
 pub use debug::lines::{
     Declared, DefinitionId, DefinitionKey, Described, InlineFrame, Lines, StatedSource,

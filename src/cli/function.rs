@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use proftool::analysis::called;
 use proftool::analysis::inclusive::{self, FunctionWeights};
-use proftool::export::text;
+use proftool::names::search::{self, Found};
+use proftool::names::{self, GAP, short_name};
 use proftool::profile::{EventId, Filter, Function, FunctionId, Profile};
-use proftool::view::name::short_name;
 use proftool::view::number;
-use proftool::view::search::{self, Found};
 use proftool::view::{Figures, Names, Subject};
 
 use super::failure;
@@ -20,9 +19,6 @@ const TOLD: usize = 20;
 /// The number of functions that are named if a page shows them alike.
 const ALSO_SHOWN: usize = 3;
 
-/// What stands in a label for a part that a page has no room for.
-pub const GAP: char = '…';
-
 /// The exit status where several functions fit.
 const NOT_EXACT: u8 = 2;
 
@@ -30,7 +26,7 @@ const NOT_EXACT: u8 = 2;
 /// which ones fit as well or have similar names, the exit status.
 pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
     let (candidates, weights) = by_total(subject);
-    match search::find(subject, &candidates, wanted) {
+    match search::find(&subject.naming(), &candidates, wanted) {
         Found::One(function) => Ok(function),
         Found::Several(fitting) => {
             if let Some(first) = heaviest_shown_as(&fitting, wanted) {
@@ -56,8 +52,8 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
 /// The first of these functions, which fit equally well, that a page shows as `wanted` where its width does not
 /// suffice. Says on stderr which others it shows so.
 fn heaviest_shown_as(fitting: &[(FunctionId, String)], wanted: &str) -> Option<FunctionId> {
-    let width = text::display_width(wanted);
-    let is_shown_so = |label: &str| text::shortened_call(label, width) == wanted;
+    let width = names::display_width(wanted);
+    let is_shown_so = |label: &str| names::shortened_call(label, width) == wanted;
     let mut shown: Vec<_> = fitting
         .iter()
         .filter(|(_, label)| is_shown_so(label))
@@ -85,7 +81,7 @@ pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<Functi
         figures: Figures::All,
     };
     let (candidates, _) = by_total(&subject);
-    match search::find(&subject, &candidates, label) {
+    match search::find(&subject.naming(), &candidates, label) {
         Found::One(function) => Some(function),
         Found::Several(fitting) => heaviest_shown_as(&fitting, label),
         Found::Nothing(_) => None,
@@ -117,7 +113,7 @@ pub fn hint_at_order(command: &str, function: &str) {
 /// When there is none.
 pub fn all(subject: &Subject, text: &str) -> anyhow::Result<Vec<FunctionId>> {
     let candidates: Vec<FunctionId> = subject.profile.functions.ids().collect();
-    match search::find(subject, &candidates, text) {
+    match search::find(&subject.naming(), &candidates, text) {
         Found::One(function) => Ok(vec![function]),
         Found::Several(fitting) => Ok(fitting.into_iter().map(|(id, _)| id).collect()),
         Found::Nothing(similar) => Err(not_found(text, &similar)),
@@ -144,7 +140,7 @@ pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>>
     if !full.is_empty() {
         return Ok(full);
     }
-    let short = with(&|f| short_name(&f.name) == name);
+    let short = with(&|f| short_name(f) == name);
     if short.is_empty() {
         Err(not_found(name, &[]))
     } else {

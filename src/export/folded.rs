@@ -25,7 +25,7 @@ use crate::analysis::tree::CallTree;
 use crate::base::{FRAMES_MISSING, is_mark, is_unsafe_char, placeholder};
 use crate::profile::FunctionKind;
 use crate::view::Subject;
-use crate::view::label::{self, Labels};
+use crate::view::label;
 
 /// The mark before the name of a restored function, which other tools use too. A name that starts
 /// with it is escaped.
@@ -37,7 +37,7 @@ pub const INFERRED: char = '~';
 ///
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Result<()> {
-    let labels = Labels::new(subject, tree.nodes.iter().map(|node| node.function));
+    let labels = subject.labels(tree.nodes.iter().map(|node| node.function));
     // The stack of the last node, and how long it was at each level.
     let mut stack = String::new();
     let mut lengths: Vec<usize> = Vec::new();

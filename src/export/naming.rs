@@ -6,8 +6,8 @@ use std::hash::Hash;
 
 use crate::analysis::call_stacks::CallStacks;
 use crate::base::{Id, Sampling, Unit, printable};
+use crate::names::Labels;
 use crate::profile::{FunctionId, FunctionKind, Line, LineId, Profile, Thread, ThreadId};
-use crate::view::label::Labels;
 use crate::view::{Names, Subject};
 
 /// The name and the version of the program, as formats have a place for it.
@@ -31,7 +31,7 @@ impl<'a> Naming<'a> {
         Naming {
             profile: subject.profile,
             subject,
-            labels: (subject.names == Names::Short).then(|| Labels::new(subject, functions())),
+            labels: (subject.names == Names::Short).then(|| subject.labels(functions())),
         }
     }
 

@@ -45,9 +45,10 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use crate::base::{
-    CaveatKind, Event, FRAMES_MISSING, IdVec, Interner, NameId, Sampling, Standing, Unit,
+    CaveatKind, Event, FRAMES_MISSING, IdVec, Interner, Language, NameId, Sampling, Standing, Unit,
     WeightSum, is_mark, placeholder, utf8,
 };
+use crate::names::of_text;
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, ModuleId, PathId, Profile, Thread,
 };
@@ -389,11 +390,15 @@ impl Reader {
             })
         });
         builder.function(Function {
-            name,
             linkage_name: None,
             declared_at: None,
             module,
             address: None,
+            language: match kind {
+                FunctionKind::Named => of_text(&name),
+                _ => Language::Unknown,
+            },
+            name,
             kind,
         })
     }

@@ -3,7 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::base::{CaveatKind, Event, Sampling, WeightSum, is_mark, placeholder};
+use crate::base::{CaveatKind, Event, Language, Sampling, WeightSum, is_mark, placeholder};
+use crate::binary::demangled;
+use crate::names::of_text;
 use crate::profile::{
     Builder, EventId, Function, FunctionId, FunctionKind, Line, LineId, Module, ModuleId, PathId,
     Profile, Thread, ThreadId,
@@ -98,6 +100,15 @@ impl StackBuilder {
             }
             () => FunctionKind::Named,
         };
+        // The mangling says it, then the ending of the source file.
+        let mangled = linkage_name.map_or(Language::Unknown, |linkage| demangled(linkage).1);
+        let source = declared_at.as_ref().map(|line| &*line.file);
+        let language = match (kind, source.and_then(Language::of_source)) {
+            (FunctionKind::Named, _) if mangled != Language::Unknown => mangled,
+            (FunctionKind::Named, Some(language)) => language,
+            (FunctionKind::Named, None) => of_text(name),
+            _ => Language::Unknown,
+        };
         self.builder.function(Function {
             name: name.to_owned(),
             linkage_name: linkage_name.map(Into::into),
@@ -105,6 +116,7 @@ impl StackBuilder {
             module,
             address: None,
             kind,
+            language,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Builds a profile, keeping each distinct thing once.
 
-use crate::base::{BuildId, Distinct, DistinctTree, Event, IdVec, Sampling, WeightSum};
+use crate::base::{BuildId, Distinct, DistinctTree, Event, IdVec, Language, Sampling, WeightSum};
 
 use super::collected_samples::CollectedSamples;
 
@@ -24,15 +24,12 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 ///
 /// ```
 /// use proftool::base::{Event, WeightSum};
-/// use proftool::profile::{Builder, Function, FunctionKind, Module, Thread};
+/// use proftool::profile::{Builder, Function, Module, Thread};
 ///
 /// let mut builder = Builder::default();
 /// let event = builder.event(Event::named("cycles"));
 /// let module = builder.module(Module { name: "app".into(), path: "/bin/app".into() });
-/// let main = builder.function(Function {
-///     name: "main".into(), linkage_name: None, declared_at: None,
-///     module, address: None, kind: FunctionKind::Named,
-/// });
+/// let main = builder.function(Function::named("main", module));
 /// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into(), job: None });
 /// let path = builder.path(None, main, false);
 /// builder.sample(event, thread, path, None, WeightSum::of(40));
@@ -112,6 +109,11 @@ impl Builder {
             function.name.push_str("[no name]");
         }
         self.profile.functions.push(function)
+    }
+
+    /// Notes what the name of a function is written in.
+    pub fn set_language(&mut self, function: FunctionId, language: Language) {
+        self.profile.functions[function].language = language;
     }
 
     /// The thread of these ids and name.

@@ -1,7 +1,7 @@
 //! Functions and the modules they live in.
 
 use super::Line;
-use crate::base::{BROKEN, KERNEL, TRUNCATED, define_id};
+use crate::base::{BROKEN, KERNEL, Language, TRUNCATED, define_id};
 
 define_id! {
     /// A row of [`Profile::modules`](super::Profile::modules).
@@ -69,6 +69,8 @@ pub struct Function {
     pub address: Option<u64>,
     /// How much is known about it.
     pub kind: FunctionKind,
+    /// What its name is written in.
+    pub language: Language,
 }
 
 impl Function {
@@ -81,6 +83,7 @@ impl Function {
             module,
             address: None,
             kind: FunctionKind::Named,
+            language: Language::Unknown,
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use crate::base::{CaveatKind, parallel};
-use crate::binary::demangle;
+use crate::base::{CaveatKind, Language, parallel};
+use crate::binary::demangled;
 use crate::profile::{Builder, Function, FunctionKind};
 
 use super::limits;
@@ -13,12 +13,12 @@ const SHARE: usize = 64;
 
 /// Demangles the names, in parallel: each function's once, as long as there is room for them.
 pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
-    fn readable(function: &Function) -> Option<String> {
+    fn readable(function: &Function) -> Option<(String, Language)> {
         if function.kind != FunctionKind::Named {
             return None;
         }
-        let name = demangle(&function.name);
-        (name != function.name).then(|| name.into_owned())
+        let (name, language) = demangled(&function.name);
+        (name != function.name).then(|| (name.into_owned(), language))
     }
     let mut functions: Vec<&mut Function> = builder.functions_mut().collect();
     let mut taken: usize = 0;
@@ -34,7 +34,10 @@ pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
             names.collect::<Vec<_>>()
         });
         for (function, name) in functions.iter_mut().zip(names.into_iter().flatten()) {
-            let Some(name) = name else { continue };
+            let Some((name, language)) = name else {
+                continue;
+            };
+            function.language = language;
             let growth = name.len().saturating_sub(function.name.len());
             taken = taken.saturating_add(growth);
             function.linkage_name = Some(std::mem::replace(&mut function.name, name).into());

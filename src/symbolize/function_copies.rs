@@ -67,7 +67,7 @@ pub(super) struct Class {
     /// The number of the class, equal for all its copies.
     pub(super) id: usize,
     pub(super) start: Option<u64>,
-    described: Described,
+    pub(super) described: Described,
 }
 
 /// Where to look for an out-of-line copy.

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{IdVec, KERNEL, Svma};
+use crate::base::{IdVec, KERNEL, Language, Svma};
 use crate::binary::{DefinitionId, Lines};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
@@ -200,8 +200,9 @@ impl<'a> Identities<'a> {
         }
         let module = self.modules[frame.image];
         if let Some(name) = name {
+            let language = self.name_sources[frame.image].language();
             let key = Key::Named(frame.image, name.to_owned());
-            let function = || builder.function(named(name, module, None));
+            let function = || builder.function(named(name, module, None, language));
             return *self.keys.entry(key).or_insert_with(function);
         }
         if matches!(self.name_sources[frame.image], NameSource::Mark) {
@@ -249,9 +250,10 @@ impl<'a> Identities<'a> {
         let key = self.key_at(image, start);
         let start = self.copies.first_copy(image, start);
         let name = self.copies.cloned(image, start).or(name);
+        let language = self.name_sources[image].language();
         *self.keys.entry(key).or_insert_with(|| {
             builder.function(match name {
-                Some(name) => named(name, module, Some(start)),
+                Some(name) => named(name, module, Some(start), language),
                 None => unknown(module, Some(start), format!("sub_{start:x}")),
             })
         })
@@ -280,7 +282,7 @@ impl<'a> Identities<'a> {
         *self
             .keys
             .entry(key)
-            .or_insert_with(|| builder.function(named(name, module, start)))
+            .or_insert_with(|| builder.function(named(name, module, start, Language::Unknown)))
     }
 
     pub(super) fn known_inlined(
@@ -307,6 +309,7 @@ impl<'a> Identities<'a> {
         let class = self.class(image, definition)?.clone();
         let source_name = class.source_name().map(str::to_owned);
         let (name, start, arguments) = (class.name, class.start, class.arguments);
+        let language = class.described.language;
         let declared = class
             .declared
             .filter(|_| class.is_declared || start.is_none());
@@ -317,7 +320,7 @@ impl<'a> Identities<'a> {
             self.names.at(image, start)
         });
         let name = symbol.as_deref().unwrap_or(&name);
-        let function = builder.function(named(name, self.modules[image], start));
+        let function = builder.function(named(name, self.modules[image], start, language));
         self.keys.insert(key, function);
         let opening = || self.opening_line(image, start?);
         let declared = declared.or_else(opening);
@@ -325,6 +328,7 @@ impl<'a> Identities<'a> {
             declared,
             arguments,
             source_name,
+            language,
         };
         self.said.insert(function, said);
         Some(function)
@@ -359,6 +363,7 @@ impl<'a> Identities<'a> {
             .filter(|class| class.is_of_part(symbol));
         let is_copied = class.is_some_and(Class::is_inlined) || function_copies::is_clone(symbol);
         let arguments = class.and_then(|class| class.arguments.clone());
+        let language = class.map_or(Language::Unknown, |class| class.described.language);
         let source_name = class.and_then(|class| class.source_name().map(str::to_owned));
         let declared = class
             .filter(|class| class.is_declared)
@@ -368,6 +373,7 @@ impl<'a> Identities<'a> {
             declared,
             arguments,
             source_name,
+            language,
         };
         if is_copied {
             self.copied.push(function);
@@ -407,7 +413,7 @@ fn lines<'l, 'a>(
     }
 }
 
-fn named(name: &str, module: ModuleId, address: Option<u64>) -> Function {
+fn named(name: &str, module: ModuleId, address: Option<u64>, language: Language) -> Function {
     Function {
         name: name.to_owned(),
         linkage_name: None,
@@ -415,6 +421,7 @@ fn named(name: &str, module: ModuleId, address: Option<u64>) -> Function {
         module,
         address,
         kind: FunctionKind::Named,
+        language,
     }
 }
 
@@ -426,6 +433,7 @@ fn unknown(module: ModuleId, address: Option<u64>, name: String) -> Function {
         module,
         address,
         kind: FunctionKind::Unknown,
+        language: Language::Unknown,
     }
 }
 

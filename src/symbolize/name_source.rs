@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::base::{CaveatKind, FileOffset, IdVec, Svma, parallel};
+use crate::base::{CaveatKind, FileOffset, IdVec, Language, Svma, parallel};
 use crate::binary::{Binary, JitDump, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
@@ -46,6 +46,15 @@ impl NameSource {
             NameSource::Kernel(_, moved) => Some(address.wrapping_add(*moved)),
             NameSource::JitDump(dump) => dump.at(address).map(|_| address),
             _ => None,
+        }
+    }
+
+    /// The language of functions whose symbols state none.
+    pub(super) fn language(&self) -> Language {
+        match self {
+            NameSource::PerfMap(_) | NameSource::JitDump(_) => Language::Generated,
+            NameSource::Kernel(..) | NameSource::Ranges(_) => Language::C,
+            NameSource::Binary(..) | NameSource::Mark | NameSource::None(_) => Language::Unknown,
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
 
-use crate::base::{IdVec, Interner, NameId};
+use crate::base::{IdVec, Interner, Language, NameId};
 use crate::binary::DefinitionId;
 use crate::profile::{Builder, FunctionId, Line, LineId};
 use crate::trace::{AddressPathId, FrameId, ImageId};
@@ -188,6 +188,9 @@ pub(super) fn resolve(
                 let name = described.as_deref();
                 let function =
                     identities.physical(builder, checked.frames[frame], physical.bounds, name);
+                if physical.is_ambiguous {
+                    builder.set_language(function, Language::Several);
+                }
                 if let (Some((start, _)), Some(name)) = (physical.bounds, name) {
                     let definition = physical
                         .definition

@@ -1,7 +1,6 @@
 //! The flat profile: functions with their self and total weights.
 
 use super::basis::{self, Total};
-use super::label::Labels;
 use super::number::grouped;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
@@ -10,6 +9,7 @@ use crate::analysis::called::Called;
 use crate::analysis::cut::AtMost;
 use crate::analysis::flat::Summary;
 use crate::analysis::inclusive::FunctionWeights;
+use crate::names::Labels;
 use crate::profile::{FunctionId, RowKind};
 
 /// What functions are sorted by; ties by name.
@@ -83,7 +83,7 @@ pub struct Flat {
 /// Chooses, orders and names the functions.
 pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Flat {
     let chosen = choose(subject, summary.ran.clone(), &summary.weights, options);
-    let labels = Labels::new(subject, chosen.iter().copied());
+    let labels = subject.labels(chosen.iter().copied());
     Flat {
         hidden: summary.ran.len() - chosen.len(),
         rows: rows(subject, summary, &chosen, &labels),

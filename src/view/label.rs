@@ -1,16 +1,11 @@
-//! Labels of functions that are shown together: short, but distinct.
+//! Marks of functions and calls, and columns that identify functions.
 
-use super::name::Form;
+use super::Subject;
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
-use super::{Names, Subject};
 use crate::callgraph::CallArc;
-use crate::profile::distinct::{self, Whose};
+use crate::names::INFERRED;
 use crate::profile::{FunctionId, FunctionKind};
-
-/// The mark before the name of a restored function. No name starts with it; names of destructors
-/// (`~vector`) and of V8's code start with other marks.
-pub const INFERRED: &str = "≈";
 
 /// What stands behind a call that no stack was recorded with.
 pub(super) const BY_CODE: &str = " (inferred)";
@@ -97,74 +92,6 @@ pub(super) fn legend(is_marked: bool) -> Option<Block> {
     let text = "≈f: in most samples here, f was not recorded; it was restored because every path through \
                 the code leads through it.";
     is_marked.then(|| Block::Restored(text.into()))
-}
-
-/// What functions are called: so that none is called like another one of the profile, in every view,
-/// on every page and in every format.
-///
-/// [Distinct names](crate::profile::Profile::distinct_name) are the same in every format; a short name takes the place
-/// of a full one where no other function of the profile has it too.
-#[derive(Clone, Debug, Default)]
-pub struct Labels {
-    /// In order of function. There may be millions.
-    labels: Vec<(FunctionId, Box<str>)>,
-}
-
-impl Labels {
-    /// Labels for these functions.
-    pub fn new(subject: &Subject, functions: impl IntoIterator<Item = FunctionId>) -> Labels {
-        let profile = subject.profile;
-        let name = |id: FunctionId| subject.plain_name(id);
-        let longer = |id: FunctionId| profile.distinct_name(id).to_owned();
-        let mut functions: Vec<FunctionId> = functions.into_iter().collect();
-        functions.sort_unstable();
-        functions.dedup();
-        let on_stacks = profile.functions_on_stacks();
-        let whose = if functions.iter().all(|&id| on_stacks[id]) {
-            Whose::OnStacks
-        } else {
-            Whose::All
-        };
-        let is_short = subject.names == Names::Short;
-        let fuller = |id: FunctionId, form: Form| subject.name_in(id, form).into_owned();
-        let fuller = Form::FULLER.map(|form| move |id| fuller(id, form));
-        let fuller: Vec<&dyn Fn(FunctionId) -> String> = (fuller.iter().filter(|_| is_short))
-            .map(|it| it as _)
-            .collect();
-        let longer = is_short.then_some(&longer as _);
-        let labels = match subject.names {
-            Names::Full => {
-                let label = |id| (id, profile.distinct_name(id).into());
-                functions.into_iter().map(label).collect()
-            }
-            Names::Short | Names::Mangled => {
-                let names = distinct::Names {
-                    whose,
-                    name,
-                    fuller: &fuller,
-                    longer,
-                };
-                // Labels and functions are both in order of function, so one walk joins them.
-                let mut made = distinct::label(profile, &names)
-                    .into_rows()
-                    .into_iter()
-                    .peekable();
-                let label = |id: FunctionId| {
-                    while made.next_if(|(other, _)| *other < id).is_some() {}
-                    let own = made.next_if(|(other, _)| *other == id);
-                    own.unwrap_or_else(|| (id, name(id).into()))
-                };
-                functions.into_iter().map(label).collect()
-            }
-        };
-        Labels { labels }
-    }
-
-    /// The label of a function for which there is one.
-    pub fn of(&self, function: FunctionId) -> &str {
-        let place = self.labels.binary_search_by_key(&function, |(id, _)| *id);
-        place.map_or("", |place| &self.labels[place].1)
-    }
 }
 
 /// The label of a function in a table for machines, where its plain name has a column of its own.

@@ -24,7 +24,6 @@ pub mod info;
 pub mod label;
 pub mod layered;
 mod merged;
-pub mod name;
 pub mod number;
 pub mod owners;
 pub mod page;
@@ -33,26 +32,16 @@ pub mod question;
 pub mod range;
 pub mod report;
 pub mod rows;
-pub mod search;
 pub mod table;
 pub mod tree;
 
 use std::borrow::Cow;
 
 use crate::base::{Sampling, Unit};
+use crate::names::{Labels, Naming};
 use crate::profile::{FunctionId, Profile, Selection, in_brackets};
 
-/// In which form functions are named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Names {
-    /// Without parameters, template arguments and generics, as far as names stay distinct.
-    #[default]
-    Short,
-    /// As demangled.
-    Full,
-    /// As in the symbol table.
-    Mangled,
-}
+pub use crate::names::Names;
 
 /// Which figures a text shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,34 +68,27 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The name of a function in the chosen form; the full one where short was chosen, as only
-    /// a [`label::Labels`] can shorten names and keep them distinct.
+    /// What functions are called.
+    pub fn naming(&self) -> Naming<'a> {
+        Naming {
+            profile: self.profile,
+            names: self.names,
+        }
+    }
+
+    /// The name of a function in the chosen form; the full one where short was chosen.
     pub fn name(&self, function: FunctionId) -> &'a str {
-        let function = &self.profile.functions[function];
-        match (self.names, &function.linkage_name) {
-            (Names::Mangled, Some(name)) => name,
-            _ => &function.name,
-        }
+        self.naming().name(function)
     }
 
-    /// The name of a function in the chosen form, which others may have too: what a
-    /// [`label::Labels`] tells apart.
+    /// Labels for these functions.
+    pub fn labels(&self, functions: impl IntoIterator<Item = FunctionId>) -> Labels {
+        Labels::new(&self.naming(), functions)
+    }
+
+    /// The name of a function, which others may have too.
     pub fn plain_name(&self, function: FunctionId) -> Cow<'a, str> {
-        match self.names {
-            Names::Short => self.name_in(function, name::Form::Short),
-            Names::Full | Names::Mangled => Cow::Borrowed(self.name(function)),
-        }
-    }
-
-    /// The name of a function in a shorter form.
-    fn name_in(&self, function: FunctionId, form: name::Form) -> Cow<'a, str> {
-        let source_name = self.profile.source.name(function);
-        let function = &self.profile.functions[function];
-        if self.profile.rows.replaces_functions() {
-            return rows::in_form(self.profile.rows, &function.name, form);
-        }
-        let short = name::in_form(&function.name, form);
-        name::for_people(short, function, source_name, form)
+        self.naming().plain_name(function)
     }
 
     /// The short name of a function's module; empty where there is none.

@@ -1,9 +1,6 @@
 //! The names of rows that are not functions.
 
-use std::borrow::Cow;
-
 use super::Subject;
-use super::name::{self, Form};
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use crate::profile::{FunctionId, FunctionKind, RowKind};
@@ -85,35 +82,6 @@ pub(super) fn unknown(
         _ => return None,
     };
     rows.any(is_unknown).then(|| Block::Line(text.into()))
-}
-
-/// How many parts of a path a name in this form has.
-fn parts(form: Form) -> usize {
-    match form {
-        Form::Short => 2,
-        Form::Arguments => 3,
-        Form::NestedArguments => 4,
-        Form::Parameters => 6,
-    }
-}
-
-/// The name of a row in a shorter form: the end of a path, the name of a function without arguments.
-pub(super) fn in_form(kind: RowKind, name: &str, form: Form) -> Cow<'_, str> {
-    match kind {
-        RowKind::File | RowKind::Line if !name.starts_with('[') => {
-            let start = name.rmatch_indices('/').nth(parts(form) - 1);
-            // Of an absolute path that is short the whole is shown.
-            let start = start.filter(|&(at, _)| at > 0);
-            Cow::Borrowed(start.map_or(name, |(at, _)| &name[at + 1..]))
-        }
-        RowKind::Address => match name.rsplit_once("+0x") {
-            Some((function, offset)) => {
-                Cow::Owned(format!("{}+0x{offset}", name::in_form(function, form)))
-            }
-            None => Cow::Borrowed(name),
-        },
-        _ => Cow::Borrowed(name),
-    }
 }
 
 /// The path of a row's file, and its line.

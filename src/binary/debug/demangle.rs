@@ -5,6 +5,8 @@ use std::fmt::{self, Write};
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 
+use crate::base::Language;
+
 /// Longer names are left as they are.
 const NAME_LIMIT: usize = 8 << 10;
 /// Names that would become longer are left as they are. A name of 333 bytes can double thirty
@@ -18,6 +20,18 @@ const DEPTH_LIMIT: u32 = 128;
 pub const UNREAD_ARGUMENTS: &str = "<…>";
 /// What stands for parameters that cannot be read.
 const UNREAD_PARAMETERS: &str = "(…)";
+
+/// Reads a linkage name; `None` if it is mangled otherwise.
+type Read = fn(&str) -> Option<String>;
+
+/// How names are mangled, in the order in which that is tried.
+const MANGLINGS: [(Read, Language); 5] = [
+    (rust, Language::Rust),
+    (cpp, Language::Cpp),
+    (path_of, Language::Cpp),
+    (ocaml, Language::OCaml),
+    (d, Language::D),
+];
 
 /// The readable form of a Rust (v0 and legacy, without the hash), C++ (with parameters), OCaml or D
 /// linkage name; anything else is returned as it is.
@@ -40,8 +54,13 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// assert_eq!(demangle("main"), "main");
 /// ```
 pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
+    demangled(linkage_name).0
+}
+
+/// The same with the language of the mangling, if the name was mangled.
+pub fn demangled(linkage_name: &str) -> (Cow<'_, str>, Language) {
     if linkage_name.len() > NAME_LIMIT {
-        return Cow::Borrowed(linkage_name);
+        return (Cow::Borrowed(linkage_name), Language::Unknown);
     }
     // ThinLTO marks local functions that it makes known to other units: `work.llvm.1234`.
     let linkage_name = match linkage_name.rsplit_once(".llvm.") {
@@ -53,13 +72,14 @@ pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
         Some(at) => linkage_name.split_at(at),
         None => (linkage_name, ""),
     };
-    let readable = rust(name).or_else(|| cpp(name)).or_else(|| path_of(name));
-    let readable = readable.or_else(|| ocaml(name)).or_else(|| d(name));
-    let Some(mut readable) = readable else {
-        return Cow::Borrowed(linkage_name);
+    let Some((mut readable, language)) = MANGLINGS
+        .iter()
+        .find_map(|&(read, language)| Some((read(name)?, language)))
+    else {
+        return (Cow::Borrowed(linkage_name), Language::Unknown);
     };
     readable.push_str(suffix);
-    Cow::Owned(readable)
+    (Cow::Owned(readable), language)
 }
 
 fn rust(name: &str) -> Option<String> {

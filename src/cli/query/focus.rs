@@ -1,7 +1,7 @@
 //! Functions that filters name.
 
+use proftool::names::search;
 use proftool::profile::{EventId, Profile, pattern_of};
-use proftool::view::search;
 use regex::Regex;
 
 use crate::cli::function;

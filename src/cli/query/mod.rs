@@ -21,7 +21,7 @@ use super::advice::Situation;
 use super::answer::output::Inputs;
 use super::choice;
 use super::failure::{self, hinted};
-use proftool::view::search::pattern;
+use proftool::names::search::pattern;
 use time::time_range;
 use typed::{Given, Typed};
 

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use proftool::analysis::cycles::Summary;
 use proftool::analysis::graph::{self, Entry};
 use proftool::callgraph::{ArcId, CycleId};
+use proftool::names::INFERRED;
 use proftool::profile::FunctionId;
 use proftool::view::Subject;
 use proftool::view::cycles::{self, CyclesView, Options};
@@ -274,7 +275,7 @@ impl Lines<'_> {
     fn marked(&self, id: FunctionId, name: String) -> String {
         let weights = &self.view.summary.graph.weights;
         if label::is_inferred(weights.inferred[id], weights.total[id]) {
-            format!("{}{name}", label::INFERRED)
+            format!("{}{name}", INFERRED)
         } else {
             name
         }

@@ -4,6 +4,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use proftool::base::Language;
 use proftool::base::Unit;
 use proftool::profile::{self, FunctionId, Profile};
 use proftool::view::table::{Cell, Column};
@@ -14,6 +15,8 @@ use rustc_hash::FxHasher;
 pub struct Identity {
     /// The full name.
     pub name: Arc<str>,
+    /// What it is written in.
+    pub language: Language,
     /// The short name of the module.
     pub module: Arc<str>,
     /// Where it begins in its file, if that is known.
@@ -27,6 +30,7 @@ impl Identity {
     pub fn of(profile: &Profile, function: FunctionId) -> Identity {
         let function = &profile.functions[function];
         Identity {
+            language: function.language,
             name: function.name.as_str().into(),
             module: profile.modules[function.module].name.as_str().into(),
             address: function.address,

@@ -1,6 +1,6 @@
 //! A line that asks for input.
 
-use proftool::view::search;
+use proftool::names::search;
 use regex::Regex;
 
 use super::key::Key;

@@ -4,8 +4,9 @@ use proftool::analysis::cut::{self, AtMost};
 use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Stacks};
 use proftool::base::IdVec;
+use proftool::names::{INFERRED, Labels};
 use proftool::view::Subject;
-use proftool::view::label::{self, Labels};
+use proftool::view::label;
 use proftool::view::number;
 use proftool::view::range;
 use proftool::view::table::{Cell, Column, Role};
@@ -104,7 +105,7 @@ pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search)
         end,
     });
     let shown = std::mem::take(&mut walk.shown);
-    let labels = Labels::new(subject, shown.iter().map(|(_, node, ..)| node.function));
+    let labels = subject.labels(shown.iter().map(|(_, node, ..)| node.function));
     let whole = subject.selection.total();
     let most = |id: NodeId, node: &Node| match at_most {
         Some(at_most) if node.stub.is_none() => range::cell(node.weight(), at_most[id], whole),
@@ -327,7 +328,7 @@ fn cells(
         None => {}
     }
     if label::is_inferred(node.inferred, node.weight()) {
-        name.insert_str(0, label::INFERRED);
+        name.insert_str(0, INFERRED);
     }
     let mut cells = match node.stub {
         Some(_) => {

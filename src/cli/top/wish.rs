@@ -8,7 +8,6 @@ use proftool::base::IdVec;
 use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection, Thread};
 use proftool::view::Subject;
 use proftool::view::flat::Sort;
-use proftool::view::label::Labels;
 use regex::Regex;
 use rustc_hash::FxHashSet;
 
@@ -89,7 +88,7 @@ impl Search {
         Matches(self.0.as_ref().map(|regex| {
             let is_named = |id: FunctionId| regex.is_match(&functions[id].name);
             let unnamed = functions.ids().filter(|&id| !is_named(id));
-            let labels = Labels::new(subject, unnamed);
+            let labels = subject.labels(unnamed);
             let is_match = |id| is_named(id) || regex.is_match(labels.of(id));
             functions.ids().map(is_match).collect::<Vec<_>>().into()
         }))

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::base::{printable, shell_quoted};
-use crate::export::text;
+use crate::names;
 use crate::profile::{Function, FunctionId};
 use crate::view::flat::{Flat, Row};
-use crate::view::label::{self, Labels};
+use crate::view::label;
 use crate::view::{Names, Subject};
 
 /// All functions of a page, in order of first appearance; columns of the same length, except for what few
@@ -65,7 +65,7 @@ impl<'a> Functions<'a> {
                 order.push(id);
             }
         }
-        let labels = Labels::new(subject, order.iter().copied());
+        let labels = subject.labels(order.iter().copied());
         let short = short_labels(subject, &order);
         let mut modules: HashMap<&str, usize> = HashMap::new();
         for (place, id) in order.into_iter().enumerate() {
@@ -160,9 +160,9 @@ fn short_labels(subject: &Subject, functions: &[FunctionId]) -> HashMap<Function
         return HashMap::new();
     }
     let names = Names::Short;
-    let labels = Labels::new(&Subject { names, ..*subject }, functions.iter().copied());
+    let labels = Subject { names, ..*subject }.labels(functions.iter().copied());
     let label = |id: FunctionId| printable(labels.of(id)).into_owned();
-    let cut = |id: FunctionId| text::shortened(&printable(labels.of(id)), COLUMNS).into_owned();
+    let cut = |id: FunctionId| names::shortened(&printable(labels.of(id)), COLUMNS).into_owned();
     let mut count: HashMap<String, usize> = HashMap::new();
     for &id in functions {
         *count.entry(cut(id)).or_default() += 1;

@@ -6,9 +6,10 @@ use super::colors::{Colors, SHADES};
 use super::{CHAR, MARGIN, PLOT, Picture, ROW, class, cut, escaped};
 use crate::analysis::tree::{FlameFrame, Node, NodeId};
 use crate::base::{Event, Unit, printable};
-use crate::export::text::shortened;
+use crate::names::Labels;
+use crate::names::shortened;
 use crate::profile::FunctionKind;
-use crate::view::label::{self, Labels};
+use crate::view::label;
 use crate::view::tree::Direction;
 use crate::view::{Subject, number};
 

@@ -6,7 +6,7 @@ use super::colors::{HUES, OTHERS};
 use super::frames::Frames;
 use super::{COLUMNS, MARGIN, ROW, WIDTH, class, lines_of, paragraph};
 use crate::base::printable;
-use crate::export::text::{display_width, shortened};
+use crate::names::{display_width, shortened};
 use crate::view::{label, number};
 
 /// The most modules that are named.

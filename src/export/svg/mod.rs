@@ -24,12 +24,12 @@ use self::frames::Frames;
 use crate::analysis::tree::{CallTree, Collapse, FlameLayout};
 use crate::base::{IdVec, printable};
 use crate::profile::{FunctionId, FunctionKind};
-use crate::view::label::Labels;
 use crate::view::tree::Direction;
 use crate::view::{Names, Subject, number};
 
 use super::naming::PRODUCER;
-use super::text::{display_width, wrapped};
+use super::text::wrapped;
+use crate::names::display_width;
 
 /// The width of the picture in pixels.
 const WIDTH: u64 = 1200;
@@ -107,8 +107,8 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
         subject,
         picture,
         colors: Colors::new(profile, &parts),
-        names: Labels::new(subject, functions()),
-        short: Labels::new(&short, functions()),
+        names: subject.labels(functions()),
+        short: short.labels(functions()),
     };
     let head = head(subject, picture);
     let facts: Vec<String> = head[1..]

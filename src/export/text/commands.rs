@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::{HEADING, Options, display_width, styled, wrapped};
+use super::{HEADING, Options, styled, wrapped};
 use crate::base::printable;
 use crate::export::Advice;
+use crate::names::display_width;
 use crate::view::question::Question;
 
 /// What stands before each line.

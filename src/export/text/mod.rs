@@ -6,9 +6,6 @@
 //! never wrapped, sentences are.
 
 mod commands;
-mod distinct;
-mod excerpt;
-mod shorten;
 mod table;
 
 use std::collections::BTreeSet;
@@ -18,12 +15,10 @@ use anstyle::{AnsiColor, Style};
 
 pub(in crate::export) use table::cell_text;
 
-pub use distinct::fitted;
-pub use shorten::{display_width, last_columns, shortened, shortened_call};
-
 use crate::base::printable;
 use crate::export::Advice;
 use crate::export::sentences::{self, Kind};
+use crate::names::{display_width, fitted};
 use crate::view::doctor::Status;
 use crate::view::page::{Block, Page};
 use table::Sheet;
@@ -84,7 +79,7 @@ pub fn write(
             names.extend(calls.iter().map(|call| (&**call, room)));
         }
     }
-    let mut fitted = distinct::fitted(&names);
+    let mut fitted = fitted(&names);
     let mut in_sentences = fitted.split_off(in_tables).into_iter();
     let mut in_tables = fitted.into_iter();
     for sheet in &mut sheets {

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-use super::shorten::{display_width, shortened_call, without_end};
 use super::{HOT, Options, TITLE, WARM, styled};
 use crate::base::{Unit, printable};
+use crate::names::{display_width, shortened_call, without_end};
 use crate::view::number;
 use crate::view::table::{Cell, Column, Guide, Role, Table};
 

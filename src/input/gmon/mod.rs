@@ -29,8 +29,8 @@ use rustc_hash::FxHashSet;
 use self::file::{Gmon, Shape};
 use self::share::Shares;
 use super::{AsGprof, Error, Options};
-use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum, utf8};
-use crate::binary::{self, Binary, Finder, demangle};
+use crate::base::{CaveatKind, Caveats, Event, Language, Svma, Unit, WeightSum, utf8};
+use crate::binary::{self, Binary, Finder, demangled};
 use crate::profile::{
     Builder, Call, CallKind, Function, FunctionId, FunctionKind, Histogram, Module, ModuleId,
     Profile, Thread,
@@ -193,6 +193,7 @@ fn read_by(
             module,
             address: None,
             kind: FunctionKind::Mark,
+            language: Language::Unknown,
         });
         sample(&mut builder, outside, shares.outside);
         let ticks = rounded(shares.outside).max(1);
@@ -281,15 +282,19 @@ fn rounded(ticks: f64) -> u64 {
 /// A function as profiles have it.
 fn function(symbol: &Symbol, module: ModuleId) -> Function {
     let linkage_name = symbol.name.as_deref().unwrap_or_default();
-    let name = match &symbol.name {
-        Some(name) => demangle(name).into_owned(),
-        None => format!("sub_{:x}", symbol.start.0),
+    let (name, language) = match &symbol.name {
+        Some(name) => demangled(name),
+        None => (
+            format!("sub_{:x}", symbol.start.0).into(),
+            Language::Unknown,
+        ),
     };
     Function {
         linkage_name: (!linkage_name.is_empty() && linkage_name != name)
             .then(|| linkage_name.into()),
         declared_at: None,
-        name,
+        name: name.into_owned(),
+        language,
         module,
         address: Some(symbol.start.0),
         kind: match symbol.name {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Regroup, RowKind, regroup};
-use crate::base::{DistinctTree, IdVec};
+use crate::base::{DistinctTree, IdVec, Language};
 use crate::profile::{
     AddressId, CallPath, EventId, Function, FunctionId, FunctionKind, Line, LineId, Module,
     ModuleId, PathId, PlaceId, Profile, Selection, ThreadId,
@@ -212,6 +212,7 @@ fn described(profile: &Profile, kind: RowKind, key: Key, function: FunctionId) -
         module: known.module,
         address: None,
         kind: FunctionKind::Row,
+        language: Language::Unknown,
     };
     let unknown = |name: String| Function {
         kind: FunctionKind::Unknown,
@@ -235,6 +236,7 @@ fn described(profile: &Profile, kind: RowKind, key: Key, function: FunctionId) -
             };
             Function {
                 address: Some(address),
+                language: known.language,
                 ..row(name)
             }
         }

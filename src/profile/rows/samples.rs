@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Regroup, RowKind, RowLevel, all_events, regroup};
-use crate::base::{DistinctTree, IdVec, Sampling};
+use crate::base::{DistinctTree, IdVec, Language, Sampling};
 use crate::profile::{
     CallPath, EventId, Function, FunctionId, FunctionKind, LineId, Module, ModuleId, PathId,
     PlaceId, Profile, Selection, ThreadId,
@@ -116,6 +116,7 @@ impl Rows<'_> {
             module: self.module,
             address: None,
             kind: FunctionKind::Row,
+            language: Language::Unknown,
         })
     }
 }

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Identities;
+use crate::base::Language;
 use crate::binary::UNREAD_ARGUMENTS;
 use crate::profile::{Builder, Function, FunctionId, Line, ModuleId};
 
@@ -12,6 +13,7 @@ pub(super) struct Said {
     pub(super) declared: Option<(String, u32)>,
     pub(super) arguments: Option<String>,
     pub(super) source_name: Option<String>,
+    pub(super) language: Language,
 }
 
 impl Identities<'_> {
@@ -35,6 +37,10 @@ impl Identities<'_> {
             };
             if let Some((file, line)) = said.declared.clone() {
                 function.declared_at = Some(Box::new(Line { file, line }));
+            }
+            // A mangled name says more: an inlined function of Rust may stand in a unit of C.
+            if function.language == Language::Unknown {
+                function.language = said.language;
             }
             if said.arguments.is_some() {
                 instances.insert(name_and_place(function), 0);

@@ -7,8 +7,8 @@ use super::{
     source, without_weights,
 };
 use crate::analysis::annotate::CodeWeights;
+use crate::names::{Form, in_form, of_text, segments};
 use crate::profile::{Instruction, Listing, Origin};
-use crate::view::name::short_name;
 use crate::view::number;
 use crate::view::page::Block;
 use crate::view::table::{Cell, Column, Guide, Role, Table};
@@ -74,21 +74,12 @@ fn brief(names: Names, name: &str) -> Cow<'_, str> {
     if names != Names::Short {
         return Cow::Borrowed(name);
     }
-    let short = short_name(name);
-    let mut depth = 0usize;
-    let mut starts = short.char_indices().rev().filter(|&(at, c)| {
-        match c {
-            '>' | ')' => depth += 1,
-            '<' | '(' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && short[at..].starts_with("::")
-    });
-    let start = starts.nth(1).filter(|_| short.len() > LONG);
-    match start {
-        Some((start, _)) => Cow::Owned(format!("…{}", &short[start..])),
-        None => short,
-    }
+    let short = in_form(name, of_text(name), Form::Short);
+    let last = match &segments(&short)[..] {
+        [_, .., outer, own] if short.len() > LONG => Some(format!("…::{outer}::{own}")),
+        _ => None,
+    };
+    last.map_or(short, Cow::Owned)
 }
 
 impl CodeView {

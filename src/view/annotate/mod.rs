@@ -13,7 +13,6 @@ pub use self::source::{FileView, SourceLine};
 
 use std::sync::Arc;
 
-use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number};
@@ -91,7 +90,7 @@ pub fn arrange(
     let weights = summary.code.as_ref();
     AnnotateView {
         code: listing.map(|listing| CodeView::new(listing, weights)),
-        label: Labels::new(subject, [function]).of(function).to_owned(),
+        label: subject.labels([function]).of(function).to_owned(),
         sources: material.sources,
         options: *options,
         all: subject.selection.total(),

@@ -19,11 +19,12 @@ mod part;
 use rustc_hash::FxHashMap;
 
 use super::Subject;
-use super::label::{self, Labels};
+use super::label;
 use super::table::{Cell, Column, Role, Table};
 use crate::analysis::code::Summary;
 use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallArc, CycleId};
+use crate::names::Labels;
 use crate::profile::{CallKind, FunctionCode, FunctionId};
 
 pub use self::part::Part;
@@ -82,7 +83,7 @@ pub fn arrange<'a>(
         .filter(|(_, members)| members.iter().all(|&id| is_shown[id]));
     CallGraphView {
         summary,
-        labels: Labels::new(subject, functions.iter().copied()),
+        labels: subject.labels(functions.iter().copied()),
         index: functions.iter().copied().zip(0..).collect(),
         functions,
         arcs: chosen.arcs,

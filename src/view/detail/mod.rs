@@ -8,7 +8,6 @@ pub use call_sites::Listed;
 use self::call_sites::{Side, place};
 use self::depths::steps;
 use super::flat::reaches;
-use super::label::Labels;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, basis, caveats, label, number};
@@ -17,6 +16,7 @@ use crate::analysis::cut::{AtMost, Unknown};
 use crate::analysis::detail::{Basis, Detail, Neighbour, Rule};
 use crate::analysis::function::Summary;
 use crate::analysis::lines::LineWeight;
+use crate::names::Labels;
 use crate::profile::FunctionId;
 
 /// Which lines are shown.
@@ -79,7 +79,7 @@ pub fn arrange(subject: &Subject, summary: Summary, options: &Options) -> Detail
         .chain([detail.function]);
     DetailView {
         total_max: summary.total_max,
-        labels: Labels::new(subject, functions),
+        labels: subject.labels(functions),
         call_sites,
         called_from,
         hidden_lines: summary.lines.len() - lines.len(),

@@ -27,10 +27,10 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashSet;
 
 use super::Subject;
-use super::label::Labels;
 use crate::analysis::graph::{Entry, Summary};
 use crate::base::IdVec;
 use crate::callgraph::CycleId;
+use crate::names::Labels;
 use crate::profile::{FunctionId, FunctionKind};
 
 pub use self::draw::Pruning;
@@ -88,7 +88,7 @@ pub fn arrange<'a>(subject: &Subject, summary: &'a Summary, options: &Options) -
     };
     view.rank();
     view.choose(subject, options);
-    view.labels = Labels::new(subject, view.functions());
+    view.labels = subject.labels(view.functions());
     view
 }
 

@@ -5,6 +5,7 @@ use super::entry::{Line, Relation, Who};
 use crate::analysis::attribution::Portion;
 use crate::analysis::graph::Entry;
 use crate::callgraph::{ArcId, CallArc, Origin};
+use crate::names::INFERRED;
 use crate::profile::FunctionId;
 use crate::view::label::OfCallers;
 use crate::view::number::rounded;
@@ -154,11 +155,7 @@ impl GraphView<'_> {
             Who::More(more) => format!("… {} more", number::grouped(more as u64)),
             Who::Entry(entry) => name(entry),
         };
-        let mark = if line.is_inferred {
-            label::INFERRED
-        } else {
-            ""
-        };
+        let mark = if line.is_inferred { INFERRED } else { "" };
         let guide = format!("{guide}{mark}").into();
         if unseen {
             Cell::Faint { guide, text }

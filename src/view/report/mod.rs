@@ -7,7 +7,7 @@ mod screen;
 
 use super::basis::Total;
 use super::flat::{self, Flat, Row, Sort};
-use super::label::{self, Labels};
+use super::label;
 use super::question::Question;
 use super::table::{Cell, Column, Role, Table};
 use super::{Subject, merged, range};
@@ -93,10 +93,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
     let merged = merged::rows(subject, summary, &by_inclusive, options.limit);
     let by_total: Vec<FunctionId> = merged.iter().map(|row| row.function).collect();
     let folded = || merged.iter().flat_map(|row| &row.folded);
-    let labels = Labels::new(
-        subject,
-        by_self.iter().chain(&by_total).chain(folded()).copied(),
-    );
+    let labels = subject.labels(by_self.iter().chain(&by_total).chain(folded()).copied());
     let functions = flat::rows(subject, &summary.flat, &by_self, &labels)
         .into_iter()
         .map(|row| {

@@ -5,7 +5,6 @@ use crate::analysis::report::InCode;
 use crate::base::{Event, Unit};
 use crate::profile::ThreadId;
 use crate::view::basis::{self, Total};
-use crate::view::label::Labels;
 use crate::view::page::{Block, Page};
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::tree::HotLines;
@@ -124,7 +123,7 @@ impl Report {
         let ids = waits
             .iter()
             .flat_map(|(wait, _)| [Some(wait.function), wait.caller]);
-        let labels = Labels::new(subject, ids.flatten());
+        let labels = subject.labels(ids.flatten());
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
             Column::new("weight", "weight", Role::Spare),

@@ -7,7 +7,6 @@ use crate::analysis::tree::TreeArc;
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::graph::Pruning;
-use crate::view::label::Labels;
 use crate::view::{Subject, label, number, range};
 
 /// Functions coloured by their totals and arcs by their weights, each sample counted once. What is
@@ -33,7 +32,7 @@ pub fn drawing(
         .present()
         .filter(|&id| share(weights.total[id]) * 100.0 >= pruning.node)
         .collect();
-    let labels = Labels::new(subject, shown.iter().copied());
+    let labels = subject.labels(shown.iter().copied());
     let nodes = shown.iter().map(|&id| Node {
         lines: vec![
             label::marked(labels.of(id), weights.inferred[id], weights.total[id]),

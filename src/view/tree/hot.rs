@@ -8,7 +8,6 @@ use crate::analysis::owners::{OwnerKind, Owners};
 use crate::analysis::report::Hot;
 use crate::analysis::tree::{CallTree, Collapse, Node, NodeId, Rest};
 use crate::base::IdVec;
-use crate::view::label::Labels;
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Subject, number};
 
@@ -57,7 +56,7 @@ impl HotLines {
             .ids()
             .filter(|&id| shown.lines[id])
             .map(|id| calls.nodes.at(id).function);
-        let labels = Labels::new(subject, functions);
+        let labels = subject.labels(functions);
         folds.retain(|&last, _| shown.lines[last]);
         let tree = Tree {
             calls,

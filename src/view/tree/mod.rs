@@ -34,7 +34,6 @@ pub use self::folds::Folds;
 use self::guides::Guides;
 pub use self::hot::HotLines;
 use super::flat::reaches;
-use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number, range, rows};
@@ -45,6 +44,7 @@ use crate::analysis::cut::AtMost;
 use crate::analysis::owners::Owners;
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::IdVec;
+use crate::names::{INFERRED, Labels};
 use crate::profile::FunctionId;
 
 /// The key of the column for what came through collapsed calls.
@@ -183,7 +183,7 @@ pub fn arrange(
     }
     let root = options.root.map(|(function, _)| function);
     let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
-    let labels = Labels::new(subject, functions.chain(root));
+    let labels = subject.labels(functions.chain(root));
     Tree {
         hidden: calls.nodes.len() - chosen.len() - folded,
         reasons,
@@ -388,7 +388,7 @@ impl Tree {
             let node = self.calls.nodes.at(id);
             let mut guide = guides.next(self, id);
             if label::is_inferred(node.inferred, node.weight()) {
-                guide.push(label::INFERRED);
+                guide.push(INFERRED);
             }
             let mut text = self.name(id).to_owned();
             match self.folds.get(&id) {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use proftool::export::text::display_width;
+use proftool::names::display_width;
 
 use crate::support::cli::{fixture, proftool};
 use crate::support::skipped;

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use proftool::analysis::flat::Summary;
 use proftool::analysis::owners::{Charged, OwnerKind, Owners, scheduled};
 use proftool::analysis::{cycles, graph};
-use proftool::base::{Event, WeightSum};
+use proftool::base::{Event, Language, WeightSum};
 use proftool::export::Facts;
-use proftool::export::text::{self, Options, display_width, shortened_call};
+use proftool::export::text::{self, Options};
 use proftool::input::folded;
+use proftool::names::search::{self, Found};
+use proftool::names::{display_width, of_text, shortened_call};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Selection,
     Thread,
 };
-use proftool::view::label::Labels;
-use proftool::view::search::{self, Found};
 use proftool::view::{Figures, Names, Subject, flat};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
 
 fn labels(profile: &Profile) -> Vec<String> {
     let selection = all(profile);
-    let labels = Labels::new(&subject(profile, &selection), profile.functions.ids());
+    let labels = subject(profile, &selection).labels(profile.functions.ids());
     let ids = profile.functions.ids();
     ids.map(|id| labels.of(id).to_owned()).collect()
 }
@@ -80,6 +80,7 @@ fn declared_in(file: &str, functions: &[(&str, u32, &str)]) -> Profile {
     let thread = builder.thread(Thread::new(1, 1, "par"));
     for (index, &(name, line, source_name)) in functions.iter().enumerate() {
         let function = builder.function(Function {
+            language: of_text(name),
             name: name.into(),
             linkage_name: None,
             declared_at: Some(Box::new(Line {
@@ -308,6 +309,7 @@ fn a_module_with_brackets_in_its_name_gets_no_more_of_them() {
             module,
             address: Some(0x1000),
             kind: FunctionKind::Named,
+            language: Language::Unknown,
         });
         let path = builder.path(None, function, false);
         builder.sample(event, thread, path, None, WeightSum::of(1));
@@ -320,7 +322,7 @@ fn a_module_with_brackets_in_its_name_gets_no_more_of_them() {
     );
     let selection = all(&profile);
     let ids: Vec<FunctionId> = profile.functions.ids().collect();
-    let found = search::find(&subject(&profile, &selection), &ids, &labels[2]);
+    let found = search::find(&subject(&profile, &selection).naming(), &ids, &labels[2]);
     assert_eq!(found, Found::One(ids[2]));
 }
 
@@ -357,7 +359,7 @@ fn found(functions: &[(&str, u32, &str)], text: &str) -> Found {
     let profile = declared(functions);
     let selection = all(&profile);
     let ids: Vec<FunctionId> = profile.functions.ids().collect();
-    search::find(&subject(&profile, &selection), &ids, text)
+    search::find(&subject(&profile, &selection).naming(), &ids, text)
 }
 
 #[test]
@@ -502,7 +504,7 @@ proptest! {
         prop_assert_eq!(different.len(), rows.len(), "{:?}", rows);
         let ids: Vec<FunctionId> = profile.functions.ids().collect();
         for (function, name) in &rows {
-            match search::find(&subject(&profile, &selection), &ids, name) {
+            match search::find(&subject(&profile, &selection).naming(), &ids, name) {
                 Found::One(found) => prop_assert_eq!(found, *function, "{}", name),
                 Found::Several(several) => {
                     prop_assert!(several.iter().any(|(id, _)| id == function), "{}", name);
@@ -550,4 +552,22 @@ fn a_mark_that_is_charged_is_named() {
     );
     let shares = output(&["flat", "--by", "crate", "--format", "csv", &path]);
     assert!(shares.contains(",[truncated],mark"), "{shares}");
+}
+
+#[test]
+fn the_constructors_of_java_keep_their_names() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join("names-java.folded");
+    std::fs::write(&path, "main;A$P.<init>(int) 3\nmain;Socket.<anonymous> 2\n").unwrap();
+    let text = |args: &[&str]| {
+        let output = proftool(args).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let flat = text(&["flat"]);
+    for name in ["A$P.<init>(int)", "Socket.<anonymous>"] {
+        assert!(flat.contains(name), "{flat}");
+        assert!(text(&["detail", name]).contains(name), "{name}");
+        assert!(text(&["tree", "--root", name]).contains(name), "{name}");
+    }
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis::detail::{self, Detail, Neighbour, Rule};
+use proftool::names::search::{self, Found};
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
-use proftool::view::search::{self, Found};
 use proftool::view::{Figures, Names, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -257,7 +257,7 @@ fn found(profile: &Profile, text: &str) -> Vec<String> {
         figures: Figures::All,
     };
     let candidates: Vec<FunctionId> = profile.functions.ids().collect();
-    match search::find(&subject, &candidates, text) {
+    match search::find(&subject.naming(), &candidates, text) {
         Found::One(id) => vec![profile.functions[id].name.clone()],
         Found::Several(fitting) => fitting.into_iter().map(|(_, label)| label).collect(),
         Found::Nothing(similar) => similar.into_iter().map(|name| format!("~{name}")).collect(),

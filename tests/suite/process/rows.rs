@@ -8,7 +8,7 @@ use proftool::analysis::cut;
 use proftool::analysis::graph;
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{Collapse, Reach, Stacks};
-use proftool::base::{Event, TRUNCATED, WeightSum};
+use proftool::base::{Event, Language, TRUNCATED, WeightSum};
 use proftool::callgraph::CallGraph;
 use proftool::profile::{
     AddressId, Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Place,
@@ -119,6 +119,7 @@ fn profile(samples: &[Taken], is_cut: bool) -> Profile {
         module,
         address: None,
         kind,
+        language: Language::Unknown,
     };
     let functions: Vec<FunctionId> = (0..FUNCTIONS)
         .map(|index| {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use proftool::export::text::display_width;
+use proftool::names::display_width;
 use serde_json::Value;
 
 use crate::support::call_sites::recorded;

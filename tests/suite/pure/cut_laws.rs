@@ -6,7 +6,7 @@ use proftool::analysis::cut::{self, AtMost, Hidden, Roots, Unknown};
 use proftool::analysis::graph::{self, Entry, Summary};
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
-use proftool::base::{Event, TRUNCATED, WeightSum};
+use proftool::base::{Event, Language, TRUNCATED, WeightSum};
 use proftool::callgraph::Cycles;
 use proftool::profile::{
     Builder, CallKind, CallPath, EventId, Filter, Followed, FollowedFunction, Function,
@@ -196,6 +196,7 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
         module,
         address: None,
         kind,
+        language: Language::Unknown,
     };
     let functions: Vec<FunctionId> = (0..FUNCTIONS)
         .map(|i| builder.function(function(format!("f{i}"), app, FunctionKind::Named)))

@@ -10,16 +10,17 @@ use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
-use proftool::base::{Caveat, Event, WeightSum, is_unsafe_char};
+use proftool::base::{Caveat, Event, Language, WeightSum, is_unsafe_char};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::export::{Advice, csv, folded as export, json, text};
 use proftool::input::folded as input;
+use proftool::names::search::{self, Found};
+use proftool::names::{Form, in_form, of_text};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Line, Module, PathId, Profile, Selection,
     Thread, Weighing, pattern_of,
 };
 use proftool::view::question::Question;
-use proftool::view::search::{self, Found};
 use proftool::view::tree::Direction;
 use proftool::view::{
     Figures, Names, Subject, detail as detail_view, flat, report, tree as tree_view,
@@ -104,6 +105,7 @@ fn build_as(names: &[String], identities: &[Identity], samples: &[Taken]) -> Pro
         .iter()
         .map(|&(name, module, declared, address)| {
             builder.function(Function {
+                language: of_text(&names[name]),
                 name: names[name].clone(),
                 linkage_name: None,
                 declared_at: declared.map(|(file, line)| {
@@ -140,6 +142,7 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
                 path: home.clone(),
             });
             builder.function(Function {
+                language: of_text(name),
                 name: name.clone(),
                 linkage_name: (i % 3 == 0).then(|| format!("_Z{name}").into()),
                 declared_at: None,
@@ -539,7 +542,7 @@ proptest! {
             // What is printed finds the function, and no other.
             for row in &flat.rows {
                 prop_assert_eq!(search::labelled(&profile, &row.name), Some(row.function));
-                let found = search::find(&subject, &present, &row.name);
+                let found = search::find(&subject.naming(), &present, &row.name);
                 prop_assert_eq!(found, Found::One(row.function));
                 let pattern = pattern_of(profile.distinct_name(row.function));
                 let filter = Filter { focus: Regex::new(&pattern).ok(), ..Filter::default() };
@@ -561,8 +564,10 @@ proptest! {
 
     #[test]
     fn short_names_of_anything_are_made_and_not_empty(name in name()) {
-        let short = proftool::view::name::short_name(&name);
-        prop_assert!(name.is_empty() || !short.is_empty());
+        for language in [Language::Unknown, Language::Cpp, Language::Rust] {
+            let short = in_form(&name, language, Form::Short);
+            prop_assert!(name.is_empty() || !short.is_empty());
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod corpus;
 mod cut_laws;
 mod exports;
 mod flat;
+mod function_names;
 mod gmon;
 mod gmon_estimates;
 mod graph_laws;

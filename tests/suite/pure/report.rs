@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use proftool::base::{CaveatKind, Caveats, Event, Sampling, WeightSum};
+use proftool::names::of_text;
 use proftool::profile::{Builder, Function, FunctionId, Line, Module, Profile, Quality, Thread};
 
 use crate::support::golden;
@@ -21,8 +22,14 @@ fn recording() -> Profile {
             path: format!("/usr/bin/{name}"),
         })
     });
-    let mut function =
-        |name: &str, module| -> FunctionId { builder.function(Function::named(name, module)) };
+    let mut function = |name: &str, module| -> FunctionId {
+        let language = of_text(name);
+        let function = Function::named(name, module);
+        builder.function(Function {
+            language,
+            ..function
+        })
+    };
     let main = function("main", app);
     let parse = function("app::Parser<T>::parse(std::string_view)", app);
     let memmove = function("__memmove_avx_unaligned_erms", libc);

@@ -2,7 +2,8 @@
 
 use proftool::base::Unit;
 use proftool::export::Facts;
-use proftool::export::text::{self, Options, display_width, last_columns, shortened_call};
+use proftool::export::text::{self, Options};
+use proftool::names::{display_width, last_columns, shortened_call};
 use proftool::view::page::{Block, Page};
 use proftool::view::table::{Cell, Column, Role, Table};
 use proptest::prelude::*;

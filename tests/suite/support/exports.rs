@@ -5,6 +5,7 @@ use proftool::analysis::inclusive;
 use proftool::analysis::tree::Collapse;
 use proftool::base::{BuildId, Event, WeightSum};
 use proftool::export::{callgrind, firefox, otlp, perf_script, pprof, speedscope};
+use proftool::names::of_text;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Line, Module, Profile, Selection, Thread,
     Weighing,
@@ -69,6 +70,7 @@ pub fn build(samples: &[Taken]) -> Profile {
         .zip(0..)
         .map(|(&(name, module, declared), number)| {
             builder.function(Function {
+                language: of_text(name),
                 name: name.into(),
                 linkage_name: (number == 5).then(|| "_ZNSt3mapixEi".into()),
                 declared_at: declared.map(|(file, line)| {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::definition::{self, DebugFile, Definition, DefinitionId};
 use super::unit::Unit;
 use super::{Debug, DefinitionKey, Lines, scopes, stated, text};
-use crate::base::Svma;
+use crate::base::{Language, Svma};
 
 /// Where a function is in the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +34,8 @@ pub struct Described {
     pub name: Option<String>,
     /// The name for people where there is no linkage name, qualified as far as is known.
     pub qualified_name: Option<String>,
+    /// The language of its unit, if that is known.
+    pub language: Language,
     /// Where it is in the source.
     pub declared: Option<Declared>,
     /// Whether it is declared in the source that was compiled, not in a file that others include.
@@ -147,6 +149,8 @@ fn described(id: DefinitionId, debug: &Debug<'_>) -> Option<Described> {
         linkage_name: definition.linkage_name.map(owned),
         name: definition.name.map(owned),
         qualified_name: qualified(&definition, debug),
+        language: definition::at(definition.root, debug)
+            .map_or(Language::Unknown, |at| scopes::names_language(at.unit)),
         is_of_main_source: main_source.is_some_and(|main| Some(stated::normal(&main)) == place),
         has_unit_code: functions.is_some_and(|functions| !functions.is_empty()),
         may_be_instance,
@@ -164,7 +168,7 @@ fn may_be_instance(definition: &Definition<'_>, debug: &Debug<'_>) -> bool {
     let Some((at, unit)) = definition::at(root, debug).zip(unit_of(root, debug)) else {
         return false;
     };
-    scopes::is_cpp(at.unit) && !unit.scopes(debug).has_types
+    (scopes::names_language(at.unit) == Language::Cpp) && !unit.scopes(debug).has_types
 }
 
 fn split_number(id: DefinitionId) -> u64 {
@@ -213,7 +217,7 @@ fn qualified(definition: &Definition<'_>, debug: &Debug<'_>) -> Option<String> {
     let name = text(definition.name?);
     let at = definition::at(definition.root, debug)?;
     // C has no scopes; Rust and others write linkage names wherever they write scopes.
-    if !scopes::is_cpp(at.unit)
+    if scopes::names_language(at.unit) != Language::Cpp
         || definition.linkage_name.is_some()
         || at.place == DebugFile::Supplement
     {

@@ -1,10 +1,12 @@
 //! Names qualified by what stands around an entry, as demanglers print them, for functions that
 //! have no linkage name: `(anonymous namespace)::handle(int)`, `run()::{lambda(int)#1}::operator()(int) const`.
 
+use gimli::constants as dw;
 use gimli::{AttributeValue, DwAt, DwLang, UnitOffset, UnitRef};
 
 use super::definition::{self, At};
 use super::{Debug, Slice, names, text};
+use crate::base::Language;
 use crate::binary::budget::Account;
 use crate::binary::demangle;
 
@@ -320,20 +322,34 @@ pub(super) fn language(unit: UnitRef<'_, Slice<'_>>) -> Option<DwLang> {
     }
 }
 
-/// Whether the unit is of C++.
-pub(super) fn is_cpp(unit: UnitRef<'_, Slice<'_>>) -> bool {
-    let Some(language) = language(unit) else {
-        return false;
-    };
-    [
-        gimli::DW_LANG_C_plus_plus,
-        gimli::DW_LANG_C_plus_plus_03,
-        gimli::DW_LANG_C_plus_plus_11,
-        gimli::DW_LANG_C_plus_plus_14,
-        gimli::DW_LANG_C_plus_plus_17,
-        gimli::DW_LANG_C_plus_plus_20,
-    ]
-    .contains(&language)
+/// What the names of a unit are written in.
+pub(super) fn names_language(unit: UnitRef<'_, Slice<'_>>) -> Language {
+    match language(unit) {
+        Some(
+            dw::DW_LANG_C_plus_plus
+            | dw::DW_LANG_C_plus_plus_03
+            | dw::DW_LANG_C_plus_plus_11
+            | dw::DW_LANG_C_plus_plus_14
+            | dw::DW_LANG_C_plus_plus_17
+            | dw::DW_LANG_C_plus_plus_20,
+        ) => Language::Cpp,
+        Some(
+            dw::DW_LANG_C
+            | dw::DW_LANG_C89
+            | dw::DW_LANG_C99
+            | dw::DW_LANG_C11
+            | dw::DW_LANG_C17
+            | dw::DW_LANG_Mips_Assembler,
+        ) => Language::C,
+        Some(dw::DW_LANG_D) => Language::D,
+        Some(dw::DW_LANG_Go) => Language::Go,
+        Some(dw::DW_LANG_Haskell) => Language::Haskell,
+        Some(dw::DW_LANG_Java) => Language::Java,
+        Some(dw::DW_LANG_OCaml) => Language::OCaml,
+        Some(dw::DW_LANG_Rust) => Language::Rust,
+        Some(dw::DW_LANG_Swift) => Language::Swift,
+        _ => Language::Unknown,
+    }
 }
 
 fn tag(unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<gimli::DwTag> {

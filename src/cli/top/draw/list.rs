@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proftool::base::{Unit, printable};
-use proftool::export::text::{display_width, fitted, shortened, shortened_call};
+use proftool::names::{display_width, fitted, shortened, shortened_call};
 use proftool::view::number;
 use proftool::view::table::{Cell, Column, Role};
 use ratatui::buffer::Buffer;

@@ -17,7 +17,7 @@ mod page;
 mod parts;
 
 use proftool::base::printable;
-use proftool::export::text::{display_width, last_columns};
+use proftool::names::{Form, display_width, in_form, last_columns};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -232,7 +232,7 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     }
     if let Some(shown) = app.shown() {
         if let Some(gone) = shown.about.as_ref().filter(|_| shown.is_gone) {
-            let name = proftool::view::name::short_name(&gone.name);
+            let name = in_form(&gone.name, gone.language, Form::Short);
             about.push(format!("{name} is in no stack"));
         }
         about.extend(shown.listing.about.iter().cloned());

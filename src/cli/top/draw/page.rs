@@ -1,6 +1,6 @@
 //! A text over the view.
 
-use proftool::export::text::display_width;
+use proftool::names::display_width;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

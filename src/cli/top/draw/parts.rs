@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proftool::base::printable;
-use proftool::export::text::{display_width, shortened};
+use proftool::names::{display_width, shortened};
 
 /// As many parts as there is room for, from the first; the first one is shortened if need be.
 pub fn joined(parts: &[String], between: &str, room: usize) -> String {

@@ -12,6 +12,7 @@
 //!   lines         address: u64, file: text, line: u32; sorted
 //!   descriptions  unit: u64, root as above
 //!                 flags: u8 (1 external, 2 inlined, 4 declared at a line, 8 comes from lines)
+//!                 language: u8
 //!                 linkage name, name, qualified name, directory, file: text each; first and last line: u32; code: u64
 //!   bytes         of the texts, which are UTF-8
 //!
@@ -22,11 +23,11 @@ use super::super::DefinitionKey;
 use super::super::definition::{DebugFile, DefinitionId};
 use super::super::described::{Declared, Described};
 use super::{Answers, KeptDefinition, KeptFrame, Place};
-use crate::base::{Interner, NameId};
+use crate::base::{Interner, Language, NameId};
 use crate::cache::Contents;
 
 /// Changes with what is written here and with what the answers mean.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 const EXTERNAL: u8 = 1;
 const INLINED: u8 = 2;
@@ -202,6 +203,7 @@ impl Known {
 
     fn read_description(&self, mut rest: Rest<'_>) -> Option<Described> {
         let (unit, root, flags) = (rest.u64()?, rest.id()?, rest.u8()?);
+        let language = Language::of_number(rest.u8()?)?;
         let mut text = || Some(self.text(rest.u32()?).map(str::to_owned));
         let (linkage_name, name, qualified_name) = (text()?, text()?, text()?);
         let (directory, file) = (text()?, text()?);
@@ -214,6 +216,7 @@ impl Known {
             linkage_name,
             name,
             qualified_name,
+            language,
             declared: match flags & (AT | LINES) {
                 0 => None,
                 AT => Some(Declared::At(file?, first)),
@@ -375,6 +378,7 @@ fn write_described(out: &mut Vec<u8>, described: &Described, texts: &mut Interne
             | flag(described.may_be_instance, INSTANCE)
             | declared,
     );
+    out.push(described.language as u8);
     let names = [
         described.linkage_name.as_ref(),
         described.name.as_ref(),

@@ -5,6 +5,11 @@ use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar;
 
+use super::GAP;
+use super::brackets::segments;
+use super::language::{ALTERNATIVE, of_text};
+use crate::base::Language;
+
 /// The minimum width of a name next to its marks and its place of declaration. With less room, marks are left out,
 /// and name and place are shortened as one text.
 pub(super) const MIN_MARKED: usize = 6;
@@ -13,18 +18,16 @@ const MARKS_LEFT_OUT: &str = " (…)";
 /// Where there is less, not even that stands behind a name.
 const MIN_WITH_SIGN: usize = 8;
 /// What stands between a caller and its callee.
-pub(super) const ARROW: &str = " → ";
+pub const ARROW: &str = " → ";
 /// What a folded chain of calls begins with.
 const FOLD: char = '⋯';
-/// What stands for what is left out.
-pub(super) const GAP: char = '…';
 
 /// Returns the number of columns that a text takes on a terminal. Wide characters (CJK, emoji) take
 /// two, combining characters none. Each character counts by itself, as most terminals do it and
 /// so that widths add up; joiners and variation selectors are never printed as such.
 ///
 /// ```
-/// use proftool::export::text::display_width;
+/// use proftool::names::display_width;
 /// assert_eq!(display_width("naïve"), 5);
 /// assert_eq!(display_width("解析 e\u{301}"), 6);
 /// ```
@@ -36,7 +39,7 @@ pub fn display_width(text: &str) -> usize {
 /// are [`shortened`], so that the arrow stays.
 ///
 /// ```
-/// use proftool::export::text::shortened_call;
+/// use proftool::names::shortened_call;
 /// assert_eq!(shortened_call("parse_expression → f", 12), "pa…ssion → f");
 /// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
 /// assert_eq!(shortened_call("parse_expression → parse_term (42 samples)", 32), "pa…ssion → pa…_term (42 samples)");
@@ -96,7 +99,7 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 /// keeps six columns, or ` (…)` stands for them.
 ///
 /// ```
-/// use proftool::export::text::shortened;
+/// use proftool::names::shortened;
 /// assert_eq!(shortened("alloc::vec::into_iter::Vec::push", 20), "alloc::…::Vec::push");
 /// assert_eq!(shortened("alloc::vec::Vec::push", 14), "…::Vec::push");
 /// assert_eq!(shortened("alloc::vec::Vec::push", 10), "…::push");
@@ -106,6 +109,8 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 /// assert_eq!(shortened("alloc::vec::Vec::extend_from_slice", 14), "…exte…om_slice");
 /// assert_eq!(shortened("std::panic::catch_unwind::<main::{closure#0}>", 17), "…::catch_unwind…");
 /// assert_eq!(shortened("parse_expression", 12), "pars…ression");
+/// assert_eq!(shortened("A$P.<init>(int)", 12), "A$P.…t>(int)");
+/// assert_eq!(shortened("a::f(int) or b::g(int)", 16), "a::f(int) or …");
 /// assert_eq!(shortened("構文解析器", 7), "構…析器");
 /// ```
 pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
@@ -191,6 +196,11 @@ fn shortened_name(text: &str, width: usize) -> String {
     if display_width(text) <= width {
         return text.to_owned();
     }
+    match of_text(text) {
+        Language::Several => return first_alternative(text, width),
+        language if !language.has_arguments() => return without_middle(text, width),
+        _ => {}
+    }
     let (word, name) = match text.strip_prefix("async ") {
         Some(name) => ("async ", name),
         None => ("", text),
@@ -218,6 +228,17 @@ fn shortened_name(text: &str, width: usize) -> String {
         }
     }
     without_middle(text, width)
+}
+
+/// The first of several names, or its start: the end of another one behind it would look like a name
+/// that is neither.
+fn first_alternative(text: &str, width: usize) -> String {
+    let (first, _) = text.split_once(ALTERNATIVE).unwrap_or((text, ""));
+    let short = format!("{first}{ALTERNATIVE}{GAP}");
+    if display_width(&short) <= width {
+        return short;
+    }
+    format!("{}{GAP}", first_columns(first, width.saturating_sub(1)))
 }
 
 /// The function's own name, with gaps for the path before it and the arguments behind it.
@@ -257,31 +278,11 @@ fn shortest_path(
         .or_else(|| fits(format!("{word}{GAP}::{}", last(least.min(others.len())))).filter(|_| can))
 }
 
-/// The segments of a name: what stands between `::` outside of brackets. Arguments are part of the segment
-/// before them.
-fn segments(name: &str) -> Vec<&str> {
-    let (mut depth, mut start) = (0usize, 0);
-    let mut segments = Vec::new();
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' | '(' | '[' | '{' => depth += 1,
-            '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            ':' if depth == 0 && at >= start && at > 0 => {
-                let rest = &name[at..];
-                if rest.starts_with("::") && !rest.starts_with("::<") {
-                    segments.push(&name[start..at]);
-                    start = at + 2;
-                }
-            }
-            _ => {}
-        }
-    }
-    segments.push(&name[start..]);
-    segments
-}
-
 /// Where the function's own name stands in a name: its last segment, without arguments.
 pub(super) fn own_name(name: &str) -> Range<usize> {
+    if !of_text(name).has_arguments() {
+        return 0..name.len();
+    }
     let last = segments(name).pop().unwrap_or(name);
     let start = name.len() - last.len();
     let is_plain = !last.starts_with(['<', '{', '(']) && !last.starts_with("operator");
@@ -339,7 +340,7 @@ fn without_middle(text: &str, width: usize) -> String {
 }
 
 /// The start of a text, with a mark where there was more.
-pub(super) fn without_end(text: &str, width: usize) -> Cow<'_, str> {
+pub fn without_end(text: &str, width: usize) -> Cow<'_, str> {
     if display_width(text) <= width {
         return Cow::Borrowed(text);
     }
@@ -359,7 +360,7 @@ fn first_columns(text: &str, width: usize) -> &str {
 /// Returns the end of `text` that fits into `width` columns.
 ///
 /// ```
-/// use proftool::export::text::last_columns;
+/// use proftool::names::last_columns;
 /// assert_eq!(last_columns("src/main.rs", 4), "n.rs");
 /// assert_eq!(last_columns("構文", 3), "文");
 /// ```

@@ -13,9 +13,10 @@
 
 use std::borrow::Cow;
 
+use super::brackets::segments;
+use super::form::Form;
+use super::types;
 use crate::profile::{Function, Line};
-
-use super::{Form, types};
 
 /// The marks of a coroutine's parts, and what they are.
 const COROUTINES: [(&str, &str); 4] = [
@@ -29,13 +30,14 @@ const CALL: &str = "::operator()";
 
 /// The name of a function in a form, or what takes its place where a function has none of its own. `source_name`
 /// is its name by debug information. Longer forms than the short one tell closures of one line apart, by number.
-pub fn for_people<'n>(
+pub(super) fn for_people<'n>(
     short: Cow<'n, str>,
     function: &Function,
     source_name: Option<&str>,
     form: Form,
 ) -> Cow<'n, str> {
-    let (outer, last) = split_last(&short);
+    let last = segments(&short).pop().unwrap_or_default();
+    let outer = short[..short.len() - last.len()].trim_end_matches("::");
     let line = function.declared_at.as_deref();
     // GCC and clang split the body of a coroutine off.
     for (mark, what) in COROUTINES {
@@ -87,22 +89,6 @@ pub fn for_people<'n>(
         return Cow::Owned(format!("{short}::<{task}>"));
     }
     short
-}
-
-/// The last segment of a name with its arguments, and what is before it.
-fn split_last(name: &str) -> (&str, &str) {
-    let (mut depth, mut last) = (0i32, None);
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' | '(' | '[' => depth += 1,
-            '>' | ')' | ']' => depth -= 1,
-            ':' if depth == 0 && name[at..].starts_with("::") && !name[at..].starts_with("::<") => {
-                last = Some(at);
-            }
-            _ => {}
-        }
-    }
-    last.map_or(("", name), |at| (&name[..at], &name[at + 2..]))
 }
 
 /// The last part of the path, and the line.

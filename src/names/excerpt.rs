@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::shorten::{GAP, columns};
+use super::GAP;
+use super::width::columns;
 
 /// How much of what two names share stands before the place where they differ.
 const SHARED: usize = 8;

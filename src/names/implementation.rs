@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{group, split_outside};
+use super::brackets::{group, split_outside};
 
 /// How many implementations stand in one another in a name that is read.
 const NESTED: usize = 32;

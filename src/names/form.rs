@@ -9,50 +9,29 @@
 //! | [`Form::NestedArguments`] | `std::vector<Box<int>>::at` | the same |
 //! | [`Form::Parameters`] | `std::vector<Box<int>>::at(int)` | the same |
 
-mod closure;
-mod implementation;
-mod types;
-
 use std::borrow::Cow;
 
-pub use closure::for_people;
+use super::brackets::group;
+use super::{implementation, types};
+use crate::base::Language;
+use crate::profile::Function;
 
-/// The short form of a demangled name.
+/// The short form of a function's name. Others may have it too.
 ///
 /// ```
-/// use proftool::view::name::short_name;
-/// let names = [
-///     ("main", "main"),
-///     // C++
-///     ("std::vector<int, std::allocator<int> >::push_back(int const&)", "std::vector::push_back"),
-///     ("void std::sort<int*>(int*, int*)", "std::sort"),
-///     ("(anonymous namespace)::f(char) const", "(anonymous namespace)::f"),
-///     ("A::operator()(int)", "A::operator()"),
-///     ("std::ostream& operator<< <char>(std::ostream&, char)", "operator<<"),
-///     ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda#1}::operator()"),
-///     // Rust
-///     ("<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop", "alloc::vec::Vec::drop"),
-///     ("<T as core::convert::Into<U>>::into", "core::convert::Into::into"),
-///     ("core::slice::<impl [T]>::sort", "core::slice::sort"),
-///     ("core::str::<impl core::ops::Index<I> for str>::index", "str::index"),
-///     ("<srv::_::<impl serde::Deserialize for srv::Item>::deserialize::__Visitor as serde::Visitor>::visit",
-///      "srv::Item::deserialize::__Visitor::visit"),
-///     ("<<a::Item as b::Read>::read::Inner as c::Show>::show", "a::Item::read::Inner::show"),
-///     ("core::ptr::drop_in_place::<alloc::vec::Vec<u8>>", "core::ptr::drop_in_place"),
-///     ("app::run::{{closure}}", "app::run::{{closure}}"),
-///     ("[unknown] called by f(int)", "[unknown] called by f(int)"),
-///     // Go, Python, JavaScript, Java
-///     ("net/http.(*conn).serve", "net/http.(*conn).serve"),
-///     ("py::<module>:/app/x.py", "py::<module>:/app/x.py"),
-///     ("LazyCompile:*fib /app/x.js:3", "LazyCompile:*fib /app/x.js:3"),
-///     ("StubRoutines (1)", "StubRoutines (1)"),
-/// ];
-/// for (name, short) in names {
-///     assert_eq!(short_name(name), short);
-/// }
+/// use proftool::base::{Id, Language};
+/// use proftool::names::short_name;
+/// use proftool::profile::{Function, ModuleId};
+/// let short = |language, name| {
+///     let function = Function::named(name, ModuleId::new(0));
+///     short_name(&Function { language, ..function }).into_owned()
+/// };
+/// assert_eq!(short(Language::Cpp, "std::vector<int>::at(int) const"), "std::vector::at");
+/// assert_eq!(short(Language::Rust, "<alloc::vec::Vec<T> as Drop>::drop"), "alloc::vec::Vec::drop");
+/// assert_eq!(short(Language::Java, "A$P.<init>(int)"), "A$P.<init>(int)");
 /// ```
-pub fn short_name(name: &str) -> Cow<'_, str> {
-    in_form(name, Form::Short)
+pub fn short_name(function: &Function) -> Cow<'_, str> {
+    in_form(&function.name, function.language, Form::Short)
 }
 
 /// How much of a demangled name is shown.
@@ -72,6 +51,16 @@ impl Form {
     /// The forms that say more than the short one, from the one that says least.
     pub const FULLER: [Form; 3] = [Form::Arguments, Form::NestedArguments, Form::Parameters];
 
+    /// How many parts a path in this form has.
+    pub(super) fn path_parts(self) -> usize {
+        match self {
+            Form::Short => 2,
+            Form::Arguments => 3,
+            Form::NestedArguments => 4,
+            Form::Parameters => 6,
+        }
+    }
+
     /// How deep arguments stand in other ones that are shown.
     fn depth(self) -> usize {
         match self {
@@ -84,24 +73,16 @@ impl Form {
 /// A demangled name in this form.
 ///
 /// ```
-/// use proftool::view::name::{Form, in_form};
-/// let names = [
-///     ("core::ptr::drop_in_place::<alloc::vec::Vec<u8>>", "core::ptr::drop_in_place::<Vec<u8>>"),
-///     ("<a::Item as core::fmt::Debug>::fmt", "<Item as Debug>::fmt"),
-///     ("core::str::<impl core::ops::Index<I> for str>::index", "<str as Index<I>>::index"),
-///     ("std::vector<long, std::allocator<long> >::push_back(long const&)", "std::vector<long>::push_back"),
-///     ("void f<std::map<int, a::B> >(int)", "f<map<int, B>>"),
-/// ];
-/// for (name, expected) in names {
-///     assert_eq!(in_form(name, Form::NestedArguments), expected);
-/// }
-/// assert_eq!(in_form("void f<a::B<int> >(a::B<int> const&)", Form::Arguments), "f<B>");
-/// assert_eq!(in_form("void f<a::B>(a::B const&, int)", Form::Parameters), "f<B>(B const&, int)");
+/// use proftool::base::Language::Cpp;
+/// use proftool::names::{Form, in_form};
+/// let name = "void f<std::map<int, a::B> >(a::B const&)";
+/// assert_eq!(in_form(name, Cpp, Form::Short), "f");
+/// assert_eq!(in_form(name, Cpp, Form::Arguments), "f<map>");
+/// assert_eq!(in_form(name, Cpp, Form::NestedArguments), "f<map<int, B>>");
+/// assert_eq!(in_form(name, Cpp, Form::Parameters), "f<map<int, B>>(B const&)");
 /// ```
-pub fn in_form(name: &str, form: Form) -> Cow<'_, str> {
-    let of_a_script = name.starts_with("py::") || name.contains(":/");
-    // `[unknown] called by f(int)` is no function's name.
-    if of_a_script || name.starts_with('[') || !name.contains(['<', '(']) {
+pub fn in_form(name: &str, language: Language, form: Form) -> Cow<'_, str> {
+    if !language.has_arguments() || !name.contains(['<', '(']) {
         return Cow::Borrowed(name);
     }
     let name_of_type = implementation::named_by_type(name);
@@ -165,10 +146,10 @@ fn shortened(name: &str, form: Form) -> Option<String> {
                 let ends = after.is_empty() || after.starts_with(" [") || after.starts_with('.');
                 let nested =
                     after.starts_with("::") || after.starts_with('#') || after.starts_with('}');
-                let before = ["::", ".", " "];
+                let before = ["::", " "];
                 if out.is_empty() || before.iter().any(|it| out.ends_with(it)) || !(ends || nested)
                 {
-                    // `(anonymous namespace)`, `(*T)`, `(a, b)`, `StubRoutines (1)`
+                    // `(anonymous namespace)`, `(a, b)`
                     out.push_str(inside);
                     rest = tail;
                 } else {
@@ -226,52 +207,4 @@ fn operator(text: &str) -> usize {
     };
     let found = SYMBOLS.iter().find(|s| symbol.starts_with(**s));
     found.map_or(0, |s| "operator".len() + s.len())
-}
-
-/// The length of the bracketed group at the start of `text`. Arrows are no brackets.
-fn group(text: &str) -> Option<usize> {
-    let mut open = Vec::new();
-    let mut before = ' ';
-    for (at, c) in text.char_indices() {
-        match c {
-            '<' | '(' | '[' | '{' => open.push(c),
-            '>' if before == '-' || before == '=' => {}
-            '>' | ')' | ']' | '}' => {
-                let matching = match c {
-                    '>' => '<',
-                    ')' => '(',
-                    ']' => '[',
-                    _ => '{',
-                };
-                if open.pop() != Some(matching) {
-                    return None;
-                }
-                if open.is_empty() {
-                    return Some(at + 1);
-                }
-            }
-            _ => {}
-        }
-        before = c;
-    }
-    None
-}
-
-/// `text` before and after the first `mark` that is in no bracket.
-fn split_outside<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
-    let mut depth = 0i32;
-    let mut before = ' ';
-    for (at, c) in text.char_indices() {
-        match c {
-            '<' | '(' | '[' => depth += 1,
-            '>' if before == '-' => {}
-            '>' | ')' | ']' => depth -= 1,
-            ' ' if depth == 0 && text[at..].starts_with(mark) => {
-                return Some((&text[..at], &text[at + mark.len()..]));
-            }
-            _ => {}
-        }
-        before = c;
-    }
-    None
 }

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::excerpt;
-use super::shorten::{
-    ARROW, GAP, MIN_MARKED, display_width, names_of, own_name, shortened, shown_marks, split_marks,
+use super::width::{
+    ARROW, MIN_MARKED, display_width, names_of, own_name, shortened, shown_marks, split_marks,
     split_place,
 };
+use super::{GAP, excerpt, of_text};
+use crate::base::Language;
 
 /// The number of attempts to distinguish shortened texts that look the same by parts further in.
 const ROUNDS: usize = 16;
@@ -92,7 +93,8 @@ fn common_prefix(one: &str, other: &str) -> usize {
 /// Shortens a text to `room` columns and keeps what stands at `places`, which are in order, and of the function's own
 /// name as much as there is room for.
 fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
-    if display_width(text) <= room {
+    // Parts of several names, side by side, would look like one.
+    if display_width(text) <= room || of_text(text) == Language::Several {
         return Cow::Borrowed(text);
     }
     let (label, marks) = split_marks(text);

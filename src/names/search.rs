@@ -11,11 +11,10 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::label::{INFERRED, Labels};
-use super::name::{Form, short_name};
-use super::{Figures, Names, Subject};
+use super::width::split_marks;
+use super::{Form, GAP, INFERRED, Labels, Names, Naming, short_name};
 use crate::base::printable;
-use crate::profile::{Function, FunctionId, Profile, Selection};
+use crate::profile::{Function, FunctionId, Profile};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +28,6 @@ pub enum Found {
     Nothing(Vec<String>),
 }
 
-/// What stands in a label for a part that a page has no room for.
-const GAP: char = '…';
-/// The marks behind labels.
-const MARKS: &str = r"( \((inlined|inferred|frames missing|in the code|…|\+.*)\)| <cycle \d+>| \[\d+\]|\.\.\. \([\d.]+ %\))+$";
 /// What compilers put behind the symbols of clones and parts of functions.
 const COPIES: &str = r"(\.(constprop|isra|part|cold|warm|lto_priv)(\.\d+)*)+$";
 /// The number of similar names that an error lists.
@@ -66,45 +61,46 @@ pub fn unmarked(text: &str) -> &str {
 }
 
 /// Looks for a function among the candidates.
-pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
+pub fn find(naming: &Naming, candidates: &[FunctionId], text: &str) -> Found {
     let text = unmarked(text);
-    let found = find_text(subject, candidates, text);
+    let found = find_text(naming, candidates, text);
     if !matches!(found, Found::Nothing(_)) {
         return found;
     }
-    let label = without(MARKS, text);
-    let function = without(COPIES, label.unwrap_or(text));
+    let (label, marks) = split_marks(text);
+    let function = without_copy(label);
+    let label = Some(label).filter(|label| !marks.is_empty() && !label.is_empty());
     let others = [label, function].into_iter().flatten();
     others
-        .map(|name| find_text(subject, candidates, name))
+        .map(|name| find_text(naming, candidates, name))
         .find(|other| !matches!(other, Found::Nothing(_)))
         .unwrap_or(found)
 }
 
-fn find_text(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
-    let short = Subject {
+fn find_text(naming: &Naming, candidates: &[FunctionId], text: &str) -> Found {
+    let short = Naming {
         names: Names::Short,
-        ..*subject
+        ..*naming
     };
     let labels = Labels::new(&short, candidates.iter().copied());
     // As they are asked for, where that is another form.
-    let asked = match subject.names {
+    let asked = match naming.names {
         Names::Short => Labels::default(),
-        Names::Full | Names::Mangled => Labels::new(subject, candidates.iter().copied()),
+        Names::Full | Names::Mangled => Labels::new(naming, candidates.iter().copied()),
     };
-    let function = |id: FunctionId| &subject.profile.functions[id];
+    let function = |id: FunctionId| &naming.profile.functions[id];
     let regex = Regex::new(text);
     let is_shortened = text.contains(GAP);
     let ways: [&dyn Fn(FunctionId) -> bool; 9] = [
         &|id| !text.is_empty() && asked.of(id) == text,
         &|id| labels.of(id) == text || printable(labels.of(id)) == text,
         &|id| is_shortened && is_short_for(text, labels.of(id)),
-        &|id| subject.profile.distinct_name(id) == text,
+        &|id| naming.profile.distinct_name(id) == text,
         &|id| {
             let function = function(id);
             function.name == text || function.linkage_name.as_deref() == Some(text)
         },
-        &|id| short_name(&function(id).name) == text || short.plain_name(id) == text,
+        &|id| short_name(function(id)) == text || short.plain_name(id) == text,
         &|id| can_be_called(&short, id, text),
         &|id| !text.is_empty() && has_part(function(id), text),
         &|id| {
@@ -145,15 +141,15 @@ fn is_short_for(text: &str, label: &str) -> bool {
 
 /// Whether a text is a label that a function can have where other ones share its name, or short for one: as pages
 /// about more samples, or about other ones, have it.
-fn can_be_called(subject: &Subject, function: FunctionId, text: &str) -> bool {
+fn can_be_called(naming: &Naming, function: FunctionId, text: &str) -> bool {
     // What tells functions of a name apart stands in brackets or behind a space.
     if !text.contains([' ', '<', '(']) {
         return false;
     }
-    let profile = subject.profile;
+    let profile = naming.profile;
     let full = Cow::Borrowed(&*profile.functions[function].name);
-    let plain = subject.plain_name(function);
-    let fuller = Form::FULLER.map(|form| subject.name_in(function, form));
+    let plain = naming.plain_name(function);
+    let fuller = Form::FULLER.map(|form| naming.name_in(function, form));
     let is_shortened = text.contains(GAP);
     let is_it = |label: &str| text == label || is_shortened && is_short_for(text, label);
     [full, plain].into_iter().chain(fuller).any(|name| {
@@ -163,11 +159,10 @@ fn can_be_called(subject: &Subject, function: FunctionId, text: &str) -> bool {
     })
 }
 
-/// A text without what one of these expressions finds at its end; `None` if there is no such end.
-fn without<'t>(ending: &str, text: &'t str) -> Option<&'t str> {
-    let ending = Regex::new(ending).ok()?;
-    let start = ending.find(text)?.start();
-    (start > 0).then(|| &text[..start])
+/// The symbol of the function that one is a clone or a part of; `None` for other symbols.
+fn without_copy(symbol: &str) -> Option<&str> {
+    let start = Regex::new(COPIES).ok()?.find(symbol)?.start();
+    (start > 0).then(|| &symbol[..start])
 }
 
 /// Returns the function with this label, short or full, among all of the profile; or the only one that a page shows
@@ -178,14 +173,11 @@ pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
     if let Some(full) = ids.find(|&id| profile.distinct_name(id) == text) {
         return Some(full);
     }
-    let selection = Selection::nothing();
-    let subject = Subject {
+    let naming = Naming {
         profile,
-        selection: &selection,
         names: Names::Short,
-        figures: Figures::All,
     };
-    let labels = Labels::new(&subject, profile.functions.ids());
+    let labels = Labels::new(&naming, profile.functions.ids());
     let mut ids = profile.functions.ids();
     if let Some(exact) = ids.find(|&id| labels.of(id) == text) {
         return Some(exact);
@@ -197,14 +189,14 @@ pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
     };
     let is_shortened = text.contains(GAP);
     only(&|id| is_shortened && is_short_for(text, labels.of(id)))
-        .or_else(|| only(&|id| can_be_called(&subject, id, text)))
+        .or_else(|| only(&|id| can_be_called(&naming, id, text)))
 }
 
 fn has_part(function: &Function, text: &str) -> bool {
     let linkage_name = function.linkage_name.as_deref().unwrap_or_default();
     function.name.contains(text)
         || linkage_name.contains(text)
-        || short_name(&function.name).contains(text)
+        || short_name(function).contains(text)
 }
 
 /// The labels that a typing error could have made `text` of, the most similar first.
