@@ -7,7 +7,6 @@ use crate::trace;
 
 use super::{Progress, Reason};
 
-/// The inventory of a recording.
 pub(super) fn of_recording(
     mut reader: Reader,
     progress: &mut Progress,
@@ -57,7 +56,6 @@ pub(super) fn of_recording(
     })
 }
 
-/// The inventory of stacks in this form.
 pub(super) fn of_stacks(form: &str, profile: Profile) -> Contents {
     let counts = profile.samples_by_event();
     let events = profile.events.enumerate().map(|(id, event)| {
@@ -80,7 +78,6 @@ pub(super) fn of_stacks(form: &str, profile: Profile) -> Contents {
     }
 }
 
-/// What kind of recording it is.
 fn form(reader: &Reader) -> String {
     let storage = match reader.storage() {
         Storage::File => "file",
@@ -98,7 +95,6 @@ fn form(reader: &Reader) -> String {
     )
 }
 
-/// What the header tells of the recording's making.
 fn circumstances(
     features: &Features,
     duration: Option<u64>,

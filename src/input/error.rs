@@ -26,7 +26,6 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes a function that adds the path to a reason.
     pub(super) fn of<R: Into<Reason>>(path: &Path) -> impl FnOnce(R) -> Error {
         move |reason| Error {
             path: path.to_owned(),

@@ -21,9 +21,9 @@
 //!
 //! | the frame stands | it is | and is called |
 //! |---|---|---|
-//! | below a function | what that function calls without a name; one node for each caller | `[unknown] called by parse` |
-//! | below another frame without a name | the same, of that frame | `[unknown] 2 calls below parse` |
-//! | outermost, or below a mark | what is above the first function with a name | `[unknown] that calls main` |
+//! | below a function | what it calls; one node for each caller | `[unknown] called by parse` |
+//! | below another such frame | what that frame calls | `[unknown] 2 calls below parse` |
+//! | outermost, or below a mark | what calls the first named one | `[unknown] that calls main` |
 //! | on a stack without any name | its place on the stack | `[unknown] at depth 1` |
 //!
 //! So a node without a name has one caller at most. A cycle through it is one through that caller,
@@ -32,10 +32,10 @@
 //! frame is counted in a caveat. Frames with an address, such as `[libc.so.6 <7f12>]` or
 //! `[unmapped]+0x12`, are distinguished by it.
 //!
-//! Where a name could not stand as it is, [`export::folded`](crate::export::folded) writes
-//! `\xNN` or `\u{N}`; exactly these are read back: for `;`, for the backslash, for characters that are
-//! not safe to print, and for the first character of a name that would mean something else without.
-//! Any other backslash is itself.
+//! Where a name could not stand as it is, [`export::folded`](crate::export::folded) writes `\xNN`
+//! or `\u{N}`; exactly these are read back: for `;`, for the backslash, for characters that are not
+//! safe to print, and for the first character of a name that would mean something else without. Any
+//! other backslash is itself.
 //!
 //! A line that cannot be read is counted, with its number, and the others are kept.
 
@@ -57,9 +57,7 @@ use self::line::{BadLine, MAX_LINE, parse, unescaped};
 pub(super) use self::line::{begins_with_stack, name_of_single, next_line};
 use super::Reason;
 
-/// What stands before the name of a function that was put into stacks.
 const INFERRED: char = '~';
-/// The number of lines after which progress is reported.
 const STEP: u64 = 1 << 14;
 
 /// What the weights of folded stacks are. The format does not state it.
@@ -96,8 +94,8 @@ impl Weights {
         }
     }
 
-    /// The weight of a line in the event's unit, and the number of samples that it counts as: a line
-    /// that holds time or bytes does not state how many there were. `None` if the weight is too large.
+    // A line that holds time or bytes does not state how many samples it counts as. `None` if the
+    // weight is too large.
     fn of(self, weight: u64) -> Option<WeightSum> {
         match self {
             Weights::Unstated | Weights::Samples => Some(WeightSum::equal(weight, weight)),
@@ -107,21 +105,18 @@ impl Weights {
     }
 }
 
-/// Reads folded stacks whose weights are taken as samples; `progress` gets the number of bytes read.
+/// Reads folded stacks whose weights are taken as samples; `progress` gets the number of bytes
+/// read.
 ///
 /// # Errors
 ///
-/// [`Reason::Io`]; [`Reason::Folded`] when all stacks pass a limit, and [`Reason::Unknown`] when not one line
-/// is a stack with a weight.
+/// [`Reason::Io`]; [`Reason::Folded`] when all stacks pass a limit, and [`Reason::Unknown`] when
+/// not one line is a stack with a weight.
 pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Reason> {
     read_as(Weights::default(), input, progress)
 }
 
 /// [`read`], with weights of this kind.
-///
-/// # Errors
-///
-/// Those of [`read`].
 ///
 /// ```
 /// use proftool::input::folded::{Weights, read_as};
@@ -192,50 +187,45 @@ pub fn read_as(
     Ok(reader.builder.finish())
 }
 
-/// What is known from the lines so far.
 #[derive(Default)]
 struct Reader {
     builder: Builder,
     names: Interner,
-    /// Of each name the function.
     functions: IdVec<NameId, FunctionId>,
-    /// For each function the path of it alone, once it has been outermost.
+    // For each function the path of it alone, once it has been outermost.
     roots: IdVec<FunctionId, Option<PathId>>,
-    /// The one that all functions are in, as the format states none.
     module: Option<ModuleId>,
     nameless: HashMap<Nameless, FunctionId>,
-    /// The last stack, and its frames. Neighbours in a file have most of their frames in common, and
-    /// these need no look-up.
+    // The last stack, and its frames. Neighbours in a file have most of their frames in common, and
+    // these need no look-up.
     last: String,
     frames: Vec<Frame>,
 }
 
-/// What distinguishes frames without a name, apart from the text in place of the name.
+// What distinguishes frames without a name, apart from the text in place of the name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Nameless {
-    /// Their caller.
+    // Their caller.
     Below(FunctionId, String),
-    /// The first function with a name that is further in, and how far.
+    // The first function with a name that is further in, and how far.
     Above(FunctionId, usize, String),
-    /// How far they are from the outermost.
+    // How far they are from the outermost.
     Alone(usize, String),
 }
 
 /// A frame of the last stack.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    /// Where it ends in the text.
     end: usize,
     path: PathId,
     function: FunctionId,
-    /// The innermost function with a name up to here, and how many frames further in this one is.
+    // The innermost function with a name up to here, and how many frames further in this one is.
     named: Option<(FunctionId, usize)>,
-    /// Whether it or one further out has no name.
+    // Whether it or one further out has no name.
     has_nameless: bool,
 }
 
 impl Reader {
-    /// The path of a stack, and whether it has frames without a name.
     fn path(&mut self, stack: &str) -> (PathId, bool) {
         let mut same = 0;
         for (a, b) in self.last.bytes().zip(stack.bytes()) {
@@ -261,8 +251,8 @@ impl Reader {
             stack[end..].strip_prefix(';')
         };
         let mut rest = rest.map(|rest| rest.split(';'));
-        // The first function with a name further in, and the number of calls to it; looked for once, and not
-        // from each frame outside of it.
+        // The first function with a name further in, and the number of calls to it; looked for
+        // once, and not from each frame outside of it.
         let mut inner: Option<Option<(&str, usize)>> = None;
         while let Some(text) = rest.as_mut().and_then(Iterator::next) {
             let last = self.frames.last().copied();
@@ -326,7 +316,7 @@ impl Reader {
         (last.path, last.has_nameless)
     }
 
-    /// The path of a function that is outermost. Among many stacks the tree's own look-up waits for memory.
+    // Among many stacks the tree's own look-up waits for memory.
     fn root(&mut self, function: FunctionId) -> PathId {
         while self.roots.len() <= function.index() {
             self.roots.push(None);
@@ -335,8 +325,7 @@ impl Reader {
         *self.roots[function].get_or_insert_with(|| builder.path(None, function, false))
     }
 
-    /// The function without a name that stands outside of all that have one; `first` is the first of
-    /// these further in, and the number of calls to it.
+    // `first` is the first function with a name further in, and the number of calls to it.
     fn outermost(&mut self, stands: &str, first: Option<(&str, usize)>) -> FunctionId {
         let stands = stands.to_owned();
         match first {
@@ -352,8 +341,7 @@ impl Reader {
         }
     }
 
-    /// Returns the function without a name for this key; `calls` is the number of calls from one that
-    /// has a name, or from the outermost frame.
+    // `calls` is the number of calls from one that has a name, or from the outermost frame.
     fn nameless(&mut self, key: Nameless, near: Option<FunctionId>, calls: usize) -> FunctionId {
         if let Some(&function) = self.nameless.get(&key) {
             return function;
@@ -369,7 +357,6 @@ impl Reader {
         function
     }
 
-    /// The function of this name, which may have escapes.
     fn function(&mut self, name: &str, kind: FunctionKind) -> FunctionId {
         let name = unescaped(name);
         let id = self.names.intern(&name);
@@ -404,7 +391,7 @@ impl Reader {
     }
 }
 
-/// The first of these frames that has a name, and the number of calls to it from the frame outside of them.
+// The first of these frames that has a name, and the number of calls to it from the frame outside.
 fn first_named<'t>(inside: impl Iterator<Item = &'t str>) -> Option<(&'t str, usize)> {
     let strip = |text: &'t str| match text.strip_prefix(INFERRED) {
         Some(name) if !name.is_empty() => name,

@@ -99,13 +99,13 @@ impl LinkedProgram {
         program
     }
 
-    /// The linkage name of a function, with a number behind a slash for one that is local to a file.
+    /// The linkage name of a function, with a number behind a slash for one local to a file.
     pub fn name(&self, function: FunctionId) -> Option<&str> {
         let function = self.functions.get(&function)?;
         Some(&function.name)
     }
 
-    /// The distance from the start of a function to its call or jump that has this address inside.
+    /// The distance from the start of a function to its call or jump around this address.
     pub fn site(&self, function: FunctionId, at: u64) -> Option<u64> {
         let function = self.functions.get(&function)?;
         let after = function.sites.partition_point(|site| site.at.0 <= at);

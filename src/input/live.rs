@@ -28,11 +28,10 @@ use crate::trace::{self, Moment, Unwinding};
 
 use super::{Options, recording};
 
-/// How many bytes of records wait for the reader at most.
+// In bytes of records.
 const QUEUE: usize = 64 << 20;
-/// How soon there is something to be seen first.
 const FIRST: Duration = Duration::from_millis(250);
-/// Making profiles takes at most 1/SHARE of the time.
+// Making profiles takes at most 1/SHARE of the time.
 const SHARE: u32 = 4;
 
 /// What was seen up to one moment.
@@ -64,7 +63,6 @@ pub struct Seen {
 #[derive(Default)]
 pub struct Live {
     queue: Mutex<Queue>,
-    /// Something of the queue has changed.
     changed: Condvar,
     latest: Mutex<Option<Arc<Seen>>>,
     history: Mutex<Option<History>>,
@@ -76,25 +74,22 @@ struct Queue {
     bytes: usize,
     behind: u64,
     half_life: Option<Duration>,
-    /// The looker waits for a moment.
     looks: bool,
-    /// How many resets were requested, and how many were done.
+    // How many resets were requested, and how many were done.
     resets_asked: u64,
     resets: u64,
-    /// The caller wants to stop.
     stops: bool,
-    /// Nobody looks any more.
+    // Nobody looks any more.
     is_alone: bool,
-    /// What was seen last is all that there is.
+    // What was seen last is all that there is.
     is_over: bool,
     begun: Option<Instant>,
-    /// Nothing more will come.
+    // Nothing more will come.
     ended: bool,
-    /// All that came was taken in.
+    // All that came was taken in.
     is_read: bool,
-    /// How it ended, when that is known.
     outcome: Option<Watched>,
-    /// A thread has panicked.
+    // A thread has panicked.
     is_broken: bool,
 }
 
@@ -103,10 +98,9 @@ enum Item {
     EndOfRound,
 }
 
-/// What the reader does next.
 enum Work {
     Item(Item),
-    /// With samples faded by this half-life, or not.
+    // With samples faded by this half-life, or not.
     Look(Option<Duration>),
     Reset,
     End,
@@ -114,7 +108,8 @@ enum Work {
 
 /// Samples a subject, in a thread of its own, and lets `view` look at it. When `view` returns, the
 /// sampling ends, and with it the command; when the sampling ends first, `view` may go on looking.
-/// A profile is rebuilt every `interval`, or less often if that takes more than a quarter of the time.
+/// A profile is rebuilt every `interval`, or less often if that takes more than a quarter of the
+/// time.
 ///
 /// Signals are only held back in the thread that samples: others may wait for them.
 ///
@@ -132,8 +127,8 @@ pub fn watch(
     let library = recording::library(reading, finder);
     let (live, library) = (&Live::default(), &library);
     workers::scope(|workers| {
-        // All threads are there before anything is started. Where there is nothing to read or to look
-        // at, the other ends of their channels are dropped.
+        // All threads are there before anything is started. Where there is nothing to read or to
+        // look at, the other ends of their channels are dropped.
         let (heads, head) = mpsc::channel();
         let (moments, to_see) = mpsc::channel();
         let (goes, go) = mpsc::channel();
@@ -240,7 +235,6 @@ impl Live {
         self.queue.lock().expect("no thread panics")
     }
 
-    /// What the reader is to do; waits for something.
     fn work(&self) -> Work {
         let mut queue = self.queue();
         loop {
@@ -263,7 +257,7 @@ impl Live {
         }
     }
 
-    /// Waits for so long, or until all that came was taken in. Tells whether somebody looks.
+    // Waits for so long, or until all that came was taken in. Tells whether somebody looks.
     fn pause(&self, most: Duration) -> bool {
         let queue = self.queue();
         let waits = |queue: &mut Queue| !queue.is_read && !queue.is_alone;
@@ -272,7 +266,6 @@ impl Live {
         !queue.is_alone
     }
 
-    /// Nobody looks any more.
     fn leave(&self) {
         let mut queue = self.queue();
         queue.stops = true;
@@ -281,14 +274,13 @@ impl Live {
         self.changed.notify_all();
     }
 
-    /// Asks the reader for a moment.
     fn ask(&self) {
         self.queue().looks = true;
         self.changed.notify_all();
     }
 }
 
-/// Sees to it that nobody waits for a thread that has panicked; the panic goes on when all have ended.
+// Nobody may wait for a thread that has panicked; the panic goes on when all have ended.
 struct Guard<'a>(&'a Live);
 
 impl Drop for Guard<'_> {
@@ -308,7 +300,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// The thread of the sampler: what comes goes into the queue.
+// What comes goes into the queue.
 struct Audience<'a> {
     live: &'a Live,
     begins: Sender<Start>,
@@ -349,10 +341,9 @@ impl Watcher for Audience<'_> {
     }
 }
 
-/// A moment, how often it was reset before, and the half-life with which it fades.
+// A moment, how often it was reset before, and the half-life with which it fades.
 type Looked = (Moment, u64, Option<Duration>);
 
-/// The reader: takes records in, until there are no more.
 fn read(
     live: &Live,
     library: &Library,
@@ -399,8 +390,8 @@ fn read(
                     }
                 }
                 Work::Reset => {
-                    // The history is cut at the same time, so that a recording that is written later
-                    // has the same samples as the view.
+                    // The history is cut at the same time, so that a recording that is written
+                    // later has the same samples as the view.
                     let until = trace.reset();
                     history(&|history| history.reset(until));
                     let mut queue = live.queue();
@@ -421,7 +412,7 @@ fn read(
     });
 }
 
-/// The looker: makes a profile each interval, and the last one when the reader has ended.
+// Makes a profile each interval, and the last one when the reader has ended.
 fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<Looked>) {
     let mut pause = FIRST.min(interval);
     let mut number = 0;

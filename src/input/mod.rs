@@ -144,7 +144,8 @@ pub struct AsGprof {
     pub histogram: Histogram,
 }
 
-/// Opens the gmon.out at `path` and reads it as gprof does; `None` where the file is something else.
+/// Opens the gmon.out at `path` and reads it as gprof does; `None` where the file is something
+/// else.
 ///
 /// # Errors
 ///
@@ -160,7 +161,8 @@ pub fn open_as_gprof(path: &Path, options: &Options) -> Result<Option<AsGprof>, 
     }
 }
 
-/// Lists what the file at `path` holds, without symbolizing it. `weights` is the unit of folded stacks.
+/// Lists what the file at `path` holds, without symbolizing it. `weights` is the unit of folded
+/// stacks.
 ///
 /// # Errors
 ///
@@ -206,16 +208,14 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     profile.map_err(Error::of(in_memory))
 }
 
-/// Something that was opened and recognised.
 enum OpenedInput {
     Recording(Box<Reader>),
-    /// Stacks in another format, and the size of the input where it is known, else 0.
+    // Stacks in another format, and the size of the input where it is known, else 0.
     Stacks(StackFormat, Box<dyn BufRead>, u64),
-    /// The bytes of a gmon.out.
     Gmon(Vec<u8>),
 }
 
-/// Opens what `path` names: a file, a recording's directory or, for `-`, standard input.
+// A file, a recording's directory or, for `-`, standard input.
 fn door(path: &Path) -> Result<OpenedInput, Reason> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
         let stdin = std::io::stdin();
@@ -258,7 +258,7 @@ fn regular_door(file: File) -> Result<OpenedInput, Reason> {
 }
 
 const BUFFER: usize = 1 << 18;
-/// The bytes that tell what something is: enough for the notes before the first record of a text.
+// Enough for the notes before the first record of a text.
 const HEAD: u64 = 1 << 16;
 
 enum InputKind {
@@ -267,7 +267,6 @@ enum InputKind {
     Gmon,
 }
 
-/// A format that has names on stacks.
 #[derive(Clone, Copy)]
 enum StackFormat {
     Folded,
@@ -278,7 +277,6 @@ enum StackFormat {
 }
 
 impl StackFormat {
-    /// What it is, in a few words.
     fn name(self) -> &'static str {
         match self {
             StackFormat::Folded => "folded stacks",
@@ -289,7 +287,6 @@ impl StackFormat {
     }
 }
 
-/// What the first bytes say.
 fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
     let head = input.fill_buf()?;
     let starts = |magic: &[u8]| head.starts_with(magic);
@@ -354,13 +351,11 @@ fn stacks_of(
     }
 }
 
-/// The profile of a gmon.out and of those that are to be added to it.
 fn gmon_profile(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     let (files, program) = gmon_files(path, first, options)?;
     gmon::read(&files, program, options)
 }
 
-/// A gmon.out and those that are to be added to it, and the program that made them.
 fn gmon_files<'a>(
     path: &Path,
     first: Vec<u8>,
@@ -422,7 +417,6 @@ pub fn join_counts(
     gmon::join::counts(profile, module, &files, &binary)
 }
 
-/// Opens a file that has to be a gmon.out.
 fn gmon_file(path: &Path) -> Result<gmon::Named, Error> {
     match door(path).map_err(Error::of(path))? {
         OpenedInput::Gmon(bytes) => Ok(gmon::Named::new(path, bytes)),
@@ -430,7 +424,6 @@ fn gmon_file(path: &Path) -> Result<gmon::Named, Error> {
     }
 }
 
-/// All bytes of a gmon.out.
 fn whole(input: &mut dyn Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     let limited = &mut input.take(gmon::MAX_SIZE + 1);
@@ -443,7 +436,7 @@ fn whole(input: &mut dyn Read) -> Result<Vec<u8>, Reason> {
     Ok(bytes)
 }
 
-/// Opens a regular file; waits for nothing.
+// Waits for nothing: a FIFO without a writer would hold `open`.
 fn regular(path: &Path) -> Result<File, Reason> {
     let mut how = OpenOptions::new();
     how.read(true).custom_flags(libc::O_NONBLOCK);

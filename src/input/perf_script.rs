@@ -8,11 +8,12 @@
 //!
 //! ```
 //!
-//! Which fields are printed is up to who called it (`perf script -F`): each of the words of the first line, and
-//! the line itself, may be missing, as may names, offsets and modules of frames. Where periods are not
-//! printed, samples are counted. Frames are leaf first. A frame without a name is distinguished by its
-//! module and address. Records without a stack have their one frame behind the event and its arguments.
-//! Events of tasks and mappings (`PERF_RECORD_…`), source lines and times are not read.
+//! Which fields are printed is up to who called it (`perf script -F`): each of the words of the
+//! first line, and the line itself, may be missing, as may names, offsets and modules of frames.
+//! Where periods are not printed, samples are counted. Frames are leaf first. A frame without a
+//! name is distinguished by its module and address. Records without a stack have their one frame
+//! behind the event and its arguments. Events of tasks and mappings (`PERF_RECORD_…`), source lines
+//! and times are not read.
 //!
 //! A comment `# frames: inferred 2,3; missing 4` before a record, as
 //! [`export::perf_script`](crate::export::perf_script) writes it, marks frames of the record.
@@ -27,11 +28,10 @@ use super::Reason;
 use super::folded::next_line;
 use super::stacks::{Frame, StackBuilder};
 
-/// How many words are looked at for where a name ends, and where a frame begins.
+// How many words are looked at for where a name ends, and where a frame begins.
 const MOST_WORDS: usize = 16;
 
-/// Whether a text begins with a record: with a first line that has an event, or with one that has not and a
-/// frame behind it.
+// A record begins with a line that has an event, or with one that has none and a frame behind it.
 pub(super) fn begins_with_record<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
     let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
     let mut lines = lines.filter(is_text).map(str::trim_end);
@@ -56,7 +56,6 @@ fn begins_indented(line: &str) -> bool {
     line.starts_with([' ', '\t'])
 }
 
-/// The first line of a record.
 #[derive(Default)]
 struct Header<'a> {
     comm: &'a str,
@@ -64,17 +63,17 @@ struct Header<'a> {
     tid: i32,
     is_timed: bool,
     period: Option<u64>,
-    /// Empty if it is not printed.
+    // Empty if it is not printed.
     event: &'a str,
-    /// A frame behind the event.
+    // A frame behind the event.
     frame: Option<FrameText<'a>>,
-    /// Whether it is about a task or a mapping.
+    // Whether it is about a task or a mapping.
     is_no_sample: bool,
 }
 
 impl<'a> Header<'a> {
-    /// `COMM PID/TID [CPU] TIME: PERIOD EVENT: ARGUMENTS FRAME`, of which each may be missing, but not both the
-    /// numbers and the event.
+    // `COMM PID/TID [CPU] TIME: PERIOD EVENT: ARGUMENTS FRAME`, of which each may be missing, but
+    // not both the numbers and the event.
     fn of(line: &'a str) -> Option<Header<'a>> {
         // A name may have spaces and numbers in it; what follows shows where it ends.
         let behind_name = |at: Word<'a>| {
@@ -97,7 +96,7 @@ impl<'a> Header<'a> {
         named.or_else(|| Header::behind_ids(line, 0, false))
     }
 
-    /// What follows the numbers of a process and a thread, or stands without them.
+    // What follows the numbers of a process and a thread, or stands without them.
     fn behind_ids(line: &'a str, from: usize, has_ids: bool) -> Option<Header<'a>> {
         let mut words = Words { line, from }.peekable();
         words.next_if(|at| at.word.starts_with('[') && at.word.ends_with(']'));
@@ -127,7 +126,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The words of a line, and where they stand.
+// The words of a line, and where they stand.
 #[derive(Clone)]
 struct Words<'a> {
     line: &'a str,
@@ -163,13 +162,13 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `1234.567890:`.
+// `1234.567890:`.
 fn is_time(word: &str) -> bool {
     let parts = word.strip_suffix(':').and_then(|it| it.split_once('.'));
     parts.is_some_and(|(whole, rest)| is_number(whole) && is_number(rest))
 }
 
-/// `4711/4712`, or one of them.
+// `4711/4712`, or one of them.
 fn ids(word: &str) -> Option<(i32, i32)> {
     let number = |text: &str| match text {
         // A process that perf could not name.
@@ -182,11 +181,7 @@ fn ids(word: &str) -> Option<(i32, i32)> {
     }
 }
 
-/// Reads the records; `progress` gets the number of bytes read.
-///
-/// # Errors
-///
-/// [`Reason::Io`], and [`Reason::Unknown`] if there is not one record.
+// [`Reason::Io`], and [`Reason::Unknown`] if there is not one record.
 pub(super) fn read(
     mut input: impl BufRead,
     progress: &mut dyn FnMut(u64),
@@ -211,21 +206,20 @@ pub(super) fn read(
     Ok(records.stacks.finish())
 }
 
-/// The records up to a line.
 #[derive(Default)]
 struct Records {
     stacks: StackBuilder,
     events: HashMap<String, EventId>,
-    /// The periods of each event that are printed.
+    // The periods of each event that are printed.
     periods: HashMap<EventId, Periods>,
     count: u64,
-    /// The event, thread and weight of the record to which frames belong, its frames and their marks.
+    // The event, thread and weight of the record to which frames belong, its frames and their
+    // marks.
     open: Option<(EventId, ThreadId, u64)>,
     stack: Vec<Frame>,
     marks: Marks,
-    /// The marks of the next record.
     next_marks: Marks,
-    /// The number of a line that is the first of a record if a frame follows.
+    // The number of a line that is the first of a record if a frame follows.
     doubtful: Option<u64>,
 }
 
@@ -255,7 +249,7 @@ impl Records {
         }
     }
 
-    /// A line that is not the first of a record, as far as is known.
+    // A line that is not the first of a record, as far as is known.
     fn rest(&mut self, number: u64, text: &str) {
         if let Some(frame) = FrameText::of(text).filter(|_| begins_indented(text)) {
             if self.open.is_none() {
@@ -289,7 +283,7 @@ impl Records {
         self.open = Some((event, thread, header.period.unwrap_or(1)));
     }
 
-    /// An event, whose first record tells whether periods are printed.
+    // Its first record tells whether periods are printed.
     fn event(&mut self, name: &str, period: Option<u64>) -> EventId {
         let mut event = Event::named(name);
         if period.is_none() {
@@ -312,7 +306,6 @@ impl Records {
         self.stack.clear();
     }
 
-    /// Notes samples whose period is far above those of the others of their event.
     fn note_outlying_periods(&mut self) {
         let mut events: Vec<_> = self.events.iter().collect();
         events.sort_by_key(|(_, id)| **id);
@@ -336,8 +329,8 @@ impl Records {
     }
 }
 
-/// `  parse.c:12`, as `-F srcline` prints it behind a frame; where no line is known `  f+0x2a` or
-/// `  libc.so.6[2724a]`.
+// `  parse.c:12`, as `-F srcline` prints it behind a frame; where no line is known `  f+0x2a` or
+// `  libc.so.6[2724a]`.
 fn is_source_line(text: &str) -> bool {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let behind_last = |mark: &str| Some(text.rsplit_once(mark)?.1);
@@ -349,11 +342,11 @@ fn is_source_line(text: &str) -> bool {
             || behind_last("+0x").is_some_and(is_hex))
 }
 
-/// `55d0c1139a lex+0x2a (/opt/app)`; all but the address may be missing.
+// `55d0c1139a lex+0x2a (/opt/app)`; all but the address may be missing.
 struct FrameText<'a> {
     address: &'a str,
     symbol: &'a str,
-    /// The module's path, or `inlined`.
+    // The module's path, or `inlined`.
     home: &'a str,
 }
 
@@ -372,7 +365,7 @@ impl<'a> FrameText<'a> {
         })
     }
 
-    /// A frame behind an event, or behind its arguments.
+    // Behind an event, or behind its arguments.
     fn at_end_of(text: &'a str) -> Option<FrameText<'a>> {
         in_last_parentheses(text)?;
         FrameText::of(text).or_else(|| {
@@ -388,7 +381,6 @@ impl<'a> FrameText<'a> {
         })
     }
 
-    /// The frame of the profile.
     fn frame(&self, stacks: &mut StackBuilder) -> Frame {
         let inlined = self.home == "inlined";
         let path = if inlined || self.home == "[unknown]" {
@@ -411,7 +403,7 @@ impl<'a> FrameText<'a> {
     }
 }
 
-/// A text and what it ends with in parentheses, behind a space: `f(int) (/opt/a (b)/c)`.
+// `f(int) (/opt/a (b)/c)`: the text, and what it ends with in parentheses, behind a space.
 fn in_last_parentheses(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_suffix(')')?;
     let mut open = 1;
@@ -430,7 +422,7 @@ fn in_last_parentheses(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A name without `+0x2a` behind it.
+// Without `+0x2a`.
 fn without_offset(name: &str) -> &str {
     match name.rsplit_once("+0x") {
         Some((name, offset)) if offset.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
@@ -438,7 +430,7 @@ fn without_offset(name: &str) -> &str {
     }
 }
 
-/// Places of frames that are not as they were recorded, counted from the innermost.
+// Frames that are not as they were recorded, counted from the innermost.
 #[derive(Default)]
 struct Marks {
     inferred: Vec<usize>,
@@ -446,7 +438,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// The marks of a comment, without its `#`; `None` for any other.
+    // Without its `#`; `None` for any other comment.
     fn of(comment: &str) -> Option<Marks> {
         let mut marks = Marks::default();
         for part in comment.strip_prefix(" frames: ")?.split("; ") {

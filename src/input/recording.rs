@@ -11,7 +11,6 @@ use crate::trace::{self, Image, Recording, Scope, Unwinding};
 
 use super::{Options, Progress, Reason};
 
-/// Reads all samples of a recording and gives them their functions.
 pub(super) fn read(
     mut reader: Reader,
     options: &Options,
@@ -24,8 +23,8 @@ pub(super) fn read(
     let stated = Recording::stated(&reader);
     let library = &library(options, finder).for_recording(stated);
     workers::scope(|scope| {
-        // While this thread reads samples, another reads the symbols of what they are in; where there
-        // is no other, names are looked for later.
+        // While this thread reads samples, another reads the symbols of what they are in; where
+        // there is no other, names are looked for later.
         let (hits, to_prepare) = mpsc::channel::<Image>();
         let prepare = move || {
             let prepare = |image| library.prepare(&image);
@@ -58,7 +57,6 @@ pub(super) fn read(
     })
 }
 
-/// What names come from.
 pub(super) fn library(options: &Options, finder: Finder) -> Library {
     Library::new(symbolize::Options {
         finder,
@@ -73,8 +71,8 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
     })
 }
 
-/// Returns what the recording states about itself. The command is what was recorded: the
-/// recorder's command line without the recorder and its options, if they can be recognized.
+// The command is what was recorded: the recorder's command line without the recorder and its
+// options, if they can be recognized.
 pub(super) fn about(recording: &Recording) -> About {
     let line = &recording.command_line;
     let dashes = line.iter().position(|word| word == "--");

@@ -68,12 +68,11 @@ pub fn sampled_programs(path: &Path) -> Result<SampledPrograms, Error> {
     }
 }
 
-/// A process as far as it was read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Running {
-    /// An index of [`Count::programs`].
+    // An index of [`Count::programs`].
     program: Option<usize>,
-    /// Whether its next mapping is that of its program.
+    // Whether its next mapping is that of its program.
     is_starting: bool,
 }
 
@@ -108,8 +107,8 @@ impl Count {
         self.processes.insert(pid, child);
     }
 
-    /// The kernel maps the program before its loader. The mappings of a process that was there
-    /// before the recording are listed by address, which has the program first, too.
+    // The kernel maps the program before its loader. The mappings of a process that was there
+    // before the recording are listed by address, which has the program first, too.
     fn map(&mut self, mapping: &Mapping<'_>) {
         let path = mapping.path;
         let is_file = path.starts_with(b"/") && !path.starts_with(b"//");

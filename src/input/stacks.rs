@@ -1,5 +1,5 @@
-//! Builds profiles from formats that name functions on stacks: what pprof's, speedscope's and perf script's
-//! readers have in common.
+//! Builds profiles from formats that name functions on stacks: what pprof's, speedscope's and perf
+//! script's readers have in common.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,27 +11,23 @@ use crate::profile::{
     Profile, Thread, ThreadId,
 };
 
-/// The deepest stack that is read, in frames.
 const MAX_FRAMES: usize = 1 << 18;
-/// The number of frames of all stacks together that are read: a small file may name one long location in
-/// every sample.
+// Of all stacks together: a small file may name one long location in every sample.
 const MAX_ALL_FRAMES: u64 = 1 << 30;
 
-/// A frame as a file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Frame {
     pub function: FunctionId,
     pub line: Option<LineId>,
-    /// Whether it is inlined into the frame outside of it.
+    // Into the frame outside of it.
     pub inlined: bool,
-    /// Whether it was not recorded but restored from the code.
+    // Not recorded but restored from the code.
     pub inferred: bool,
-    /// Whether frames are missing between it and the frame outside of it.
+    // Frames are missing between it and the frame outside of it.
     pub across_gap: bool,
 }
 
 impl Frame {
-    /// A frame without a line that was recorded as it is.
     pub fn of(function: FunctionId) -> Frame {
         Frame {
             function,
@@ -43,19 +39,18 @@ impl Frame {
     }
 }
 
-/// Stacks on the way to a profile.
 #[derive(Default)]
 pub(super) struct StackBuilder {
     pub builder: Builder,
     events: HashMap<(String, String), EventId>,
     functions: HashMap<(String, ModuleId), FunctionId>,
-    /// Those that stand for functions without a name.
+    // Those that stand for functions without a name.
     unnamed: HashSet<FunctionId>,
     frames: u64,
 }
 
 impl StackBuilder {
-    /// The event of this name in this unit; samples are chosen in an unknown way.
+    // Samples are chosen in an unknown way.
     pub fn event(&mut self, event: Event) -> EventId {
         let key = (event.name.clone(), event.unit.to_string());
         if let Some(&id) = self.events.get(&key) {
@@ -66,7 +61,7 @@ impl StackBuilder {
         id
     }
 
-    /// The module of this path; the empty path is no module.
+    // The empty path is no module.
     pub fn module(&mut self, path: &str) -> ModuleId {
         let last = path.rsplit('/').next().filter(|last| !last.is_empty());
         self.builder.module(Module {
@@ -85,7 +80,7 @@ impl StackBuilder {
         self.builder.line(Line { file, line })
     }
 
-    /// A function of its own, whatever others are called.
+    // A function of its own, whatever others are called.
     pub fn new_function(
         &mut self,
         name: &str,
@@ -120,7 +115,6 @@ impl StackBuilder {
         })
     }
 
-    /// The function of this name in this module.
     pub fn function(&mut self, name: &str, module: ModuleId) -> FunctionId {
         if let Some(&id) = self.functions.get(&(name.to_owned(), module)) {
             return id;
@@ -130,7 +124,7 @@ impl StackBuilder {
         id
     }
 
-    /// Counts a sample. The stack is leaf first. What cannot be counted is a caveat.
+    // The stack is leaf first. What cannot be counted is a caveat.
     pub fn sample(&mut self, event: EventId, thread: ThreadId, stack: &[Frame], sum: WeightSum) {
         self.frames = self.frames.saturating_add(stack.len() as u64);
         let problem = match stack.len() {
@@ -168,15 +162,13 @@ impl StackBuilder {
         }
     }
 
-    /// Notes something that could not be read.
     pub fn skip(&mut self, what: &str) {
         let caveats = self.builder.caveats();
         caveats.add_detail(CaveatKind::Skipped, 1, what);
     }
 
     #[cfg(feature = "import")]
-    /// Notes that the file does not state how many samples a stack has: its weight is taken for the number,
-    /// or 1.
+    // Its weight is taken for the number of samples, or 1.
     pub fn count_is_not_stated(&mut self, weights_are_counts: bool) {
         let taken = if weights_are_counts {
             "weights without a unit are taken for it"
@@ -191,8 +183,7 @@ impl StackBuilder {
         self.builder.finish()
     }
 
-    /// A function without a name in the file. `what` tells it from others: its address, or its place in a
-    /// table.
+    // `what` tells it from others: its address, or its place in a table.
     pub fn unnamed(&mut self, what: &str, module: ModuleId) -> FunctionId {
         let id = self.function(&format!("[unknown] {what}"), module);
         self.unnamed.insert(id);

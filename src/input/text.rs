@@ -3,16 +3,15 @@
 use super::{folded, perf_script};
 use crate::base::utf8;
 
-/// What a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Text {
     PerfScript,
     Folded,
-    /// Nothing that is read, and what it looks like if that is known.
+    // Nothing that is read, and what it looks like if that is known.
     Other(Option<&'static str>),
 }
 
-/// Words that a line begins with, before all that could be a stack, and what the text is then.
+// Words that a line begins with, before all that could be a stack, and what the text is then.
 const OTHERS: [(&str, &str); 14] = [
     ("# callgrind format", "the output of Callgrind"),
     ("events: ", "the output of Callgrind"),
@@ -32,11 +31,10 @@ const OTHERS: [(&str, &str); 14] = [
     ("<?xml", "an XML document"),
     ("<svg", "an SVG picture"),
 ];
-/// How many words the name of a function without callers may have outside of parentheses: `non-virtual thunk to
-/// f`.
+// Outside of parentheses, of a function without callers: `non-virtual thunk to f`.
 const WORDS: usize = 4;
 
-/// What the beginning of a text says; its last line may be cut.
+// The last line of the head may be cut.
 pub(super) fn of(head: &[u8]) -> Text {
     let whole = head.iter().rposition(|&byte| byte == b'\n');
     let Some(whole) = whole else {
@@ -80,7 +78,7 @@ fn of_lines(lines: &[&str]) -> Text {
     }
 }
 
-/// Whether a line is a stack with a weight, or one that has lost it.
+// A stack with a weight, or one that has lost it.
 fn is_stack(line: &str) -> bool {
     if line.contains(';') {
         return true;
@@ -88,7 +86,7 @@ fn is_stack(line: &str) -> bool {
     folded::name_of_single(line).is_some_and(|name| words_outside_parentheses(name) <= WORDS)
 }
 
-/// The number of words of a name, without what is in parentheses of any kind.
+// Without what is in parentheses of any kind.
 fn words_outside_parentheses(name: &str) -> usize {
     let mut depth = 0usize;
     let outside = name.chars().map(|c| {

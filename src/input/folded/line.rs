@@ -6,13 +6,13 @@ use std::io::BufRead;
 use super::INFERRED;
 use crate::base::{is_mark, is_unsafe_char, placeholder, utf8};
 
-/// The longest line that is read, in bytes.
+// The longest line that is read, in bytes.
 pub(super) const MAX_LINE: usize = 64 << 20;
-/// The deepest stack that is read, in frames.
+// The deepest stack that is read, in frames.
 const MAX_FRAMES: usize = 1 << 20;
 
-/// Reads the next line into `line`, which stays empty when it is too long; gives the number of
-/// bytes that were taken from the input, `None` at its end.
+// Reads into `line`, which stays empty when it is too long; gives the number of bytes taken from
+// the input.
 pub(in crate::input) fn next_line(
     input: &mut impl BufRead,
     line: &mut Vec<u8>,
@@ -44,21 +44,18 @@ pub(in crate::input) fn next_line(
     }
 }
 
-/// Whether the first line is a stack with a weight.
 pub(in crate::input) fn begins_with_stack(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').next();
     first.is_some_and(|line| parse(utf8(line).trim_end(), false).is_ok())
 }
 
-/// The name on a line that is a stack of one function with a weight.
 pub(in crate::input) fn name_of_single(line: &str) -> Option<&str> {
     parse(line, false).ok().map(|(stack, _)| stack)
 }
 
-/// Why a line is not read.
 pub(super) struct BadLine {
     pub(super) problem: &'static str,
-    /// Whether it is a stack with a weight all the same: one that passes a limit.
+    // A stack with a weight all the same: one that passes a limit.
     pub(super) is_stack: bool,
 }
 
@@ -74,7 +71,6 @@ impl BadLine {
     }
 }
 
-/// The stack and the weight of a line, or what is wrong with it.
 pub(super) fn parse(text: &str, too_long: bool) -> Result<(&str, u64), BadLine> {
     if too_long {
         return Err(BadLine::limit("it is longer than 64 MiB"));
@@ -97,7 +93,6 @@ pub(super) fn parse(text: &str, too_long: bool) -> Result<(&str, u64), BadLine> 
     Ok((stack, weight))
 }
 
-/// The name with its escapes resolved.
 pub(super) fn unescaped(name: &str) -> Cow<'_, str> {
     // A first character is escaped where the name would mean something else without.
     if let Some((first, rest)) = first_escaped(name) {
@@ -109,7 +104,7 @@ pub(super) fn unescaped(name: &str) -> Cow<'_, str> {
     inner_unescaped(name)
 }
 
-/// The printable character whose escape a name begins with, and what is behind it.
+// The printable character whose escape a name begins with, and what is behind it.
 fn first_escaped(name: &str) -> Option<(char, &str)> {
     let digits = name.strip_prefix("\\x")?.get(..2)?;
     let code = u8::from_str_radix(digits, 16).ok()?;
@@ -132,7 +127,7 @@ fn inner_unescaped(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The character that the escape at the start of `text` stands for, and the escape's length.
+// The character that the escape at the start of `text` stands for, and its length.
 fn escape(text: &str) -> Option<(char, usize)> {
     let (digits, len) = if let Some(rest) = text.strip_prefix("\\x") {
         (rest.get(..2)?, 4)

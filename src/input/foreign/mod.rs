@@ -15,12 +15,11 @@ mod refused;
 #[cfg(not(feature = "import"))]
 pub(super) use refused::{pprof, speedscope};
 
-/// Whether these are the first bytes of a profile of pprof that is not compressed: a sample type, which has a kind.
+// A profile of pprof that is not compressed begins with a sample type, which has a kind.
 pub(super) fn is_pprof(head: &[u8]) -> bool {
     matches!(head, [0x0a, _, 0x08, ..])
 }
 
-/// Whether these are the first bytes of a JSON object.
 pub(super) fn is_speedscope(head: &[u8]) -> bool {
     let mut bytes = head.iter().filter(|byte| !byte.is_ascii_whitespace());
     bytes.next() == Some(&b'{') && bytes.next() == Some(&b'"')

@@ -1,8 +1,8 @@
 //! pprof's profiles: what Go, perf_data_converter, Parca and others write.
 //!
-//! Each sample type is an event, in the order of the file with the default type first. If one of several is
-//! `samples/count`, it is not an event but the number of samples of the others. Without it every row counts
-//! as one sample, which is a caveat. The format has no time for a sample.
+//! Each sample type is an event, in the order of the file with the default type first. If one of
+//! several is `samples/count`, it is not an event but the number of samples of the others. Without
+//! it every row counts as one sample, which is a caveat. The format has no time for a sample.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -17,16 +17,11 @@ use super::scale::Scale;
 use crate::input::Reason;
 use crate::input::stacks::{Frame, StackBuilder};
 
-/// The largest profile that is read, decompressed.
 const MAX_SIZE: u64 = 1 << 29;
-/// The most memory that its messages may take: two bytes of a file can be a message of 72.
+// Two bytes of a file can be a message of 72.
 const MAX_MEMORY: u64 = 1 << 31;
 
-/// Reads a compressed profile, or what else is compressed with gzip.
-///
-/// # Errors
-///
-/// [`Reason::Compressed`] if it is no profile.
+// Reads a compressed profile, or refuses what else is compressed with gzip.
 pub(in crate::input) fn read_compressed(input: impl Read) -> Result<Profile, Reason> {
     let mut bytes = Vec::new();
     let mut limited = MultiGzDecoder::new(input).take(MAX_SIZE + 1);
@@ -38,11 +33,6 @@ pub(in crate::input) fn read_compressed(input: impl Read) -> Result<Profile, Rea
     read(&bytes).map_err(|_| Reason::Compressed { format })
 }
 
-/// Reads a profile that is not compressed.
-///
-/// # Errors
-///
-/// [`Reason::Unknown`] if the bytes are not such a profile.
 pub(in crate::input) fn read_plain(input: impl Read) -> Result<Profile, Reason> {
     let mut bytes = Vec::new();
     input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
@@ -77,22 +67,18 @@ fn read(bytes: &[u8]) -> Result<Profile, Reason> {
     Ok(reader.stacks.finish())
 }
 
-/// A sample type that is an event.
 struct Type {
     event: EventId,
     scale: Scale,
-    /// The place of its values.
     value: usize,
-    /// The place of the numbers of samples.
     count: Option<usize>,
-    /// Whether the values are numbers of samples themselves.
+    // Whether the values are numbers of samples themselves.
     is_count: bool,
 }
 
-/// A mapping: the module, and its file for people.
 type Home = (ModuleId, String);
 
-/// Keys of labels as places in the table of texts: of names, and of numbers of frames.
+// Keys of labels as places in the table of texts: of names, and of numbers of frames.
 type Mark = [Option<i64>; 2];
 
 struct Reader<'a> {
@@ -101,9 +87,9 @@ struct Reader<'a> {
     homes: HashMap<u64, Home>,
     locations: HashMap<u64, &'a Location>,
     functions: HashMap<u64, &'a crate::pprof::Function>,
-    /// The functions by id and module.
     known: HashMap<(u64, ModuleId), FunctionId>,
-    /// The labels of restored frames, and of those between which and their callers frames are missing.
+    // The labels of restored frames, and of those between which and their callers frames are
+    // missing.
     marks: [Mark; 2],
     nowhere: ModuleId,
 }
@@ -141,14 +127,12 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    /// The text with this index; empty if the table has no such text.
     fn text(&self, index: i64) -> String {
         let index = usize::try_from(index).ok();
         let text = index.and_then(|index| self.file.string_table.get(index));
         text.map_or(String::new(), |text| utf8(text).into_owned())
     }
 
-    /// The events, the default one first.
     fn types(&mut self) -> Vec<Type> {
         let types = self.file.sample_type.iter().enumerate();
         let mut named: Vec<(usize, String, String)> = types
@@ -221,7 +205,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds the frames of a location, innermost first.
     fn frames(&mut self, location: &'a Location, stack: &mut Vec<Frame>) {
         let home = self.homes.get(&location.mapping_id).cloned();
         let (module, path) = home.unwrap_or((self.nowhere, String::new()));
@@ -282,7 +265,7 @@ impl<'a> Reader<'a> {
         self.stacks.new_function(name, linkage, declared_at, module)
     }
 
-    /// The thread by its labels, which tools call differently.
+    // Tools call the labels of a thread differently.
     fn thread(&mut self, sample: &Sample) -> ThreadId {
         let (mut pid, mut tid, mut comm) = (0, 0, String::new());
         for label in &sample.label {
@@ -297,8 +280,8 @@ impl<'a> Reader<'a> {
         self.stacks.thread(pid, tid, &comm)
     }
 
-    /// The frames that labels of this key name; where they do not tell which of several, labels of the
-    /// other key have their numbers.
+    // Where a label's name does not tell which of several frames, labels of the other key have
+    // their numbers.
     fn marked(&self, sample: &Sample, stack: &[Frame], mark: Mark) -> Vec<usize> {
         let [key, key_of_frames] = mark;
         if key.is_none() {
@@ -324,7 +307,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A build ID in hexadecimal.
 fn build_id(text: &str) -> Option<BuildId> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = |pair: &[u8; 2]| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8);

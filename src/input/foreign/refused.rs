@@ -6,7 +6,7 @@ pub(in crate::input) mod pprof {
     use crate::input::Reason;
     use crate::profile::Profile;
 
-    /// Refuses a compressed file: what it holds is not known before it is inflated.
+    // What a compressed file holds is not known before it is inflated.
     pub(in crate::input) fn read_compressed(_: impl Read) -> Result<Profile, Reason> {
         Err(Reason::Compressed { format: "gzip" })
     }
@@ -22,7 +22,7 @@ pub(in crate::input) mod speedscope {
     use crate::input::Reason;
     use crate::profile::Profile;
 
-    /// Reads nothing: no document will be read from it.
+    // Reads nothing: no document will be read from it.
     pub(in crate::input) fn whole(_: impl Read) -> Result<Vec<u8>, Reason> {
         Err(Reason::NotBuiltIn {
             format: "speedscope",

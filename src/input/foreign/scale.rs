@@ -2,15 +2,12 @@
 
 use crate::base::{Event, Unit};
 
-/// What a number in the file counts, in the event's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
-    /// The number of the event's units that one of the file's is.
     factor: u64,
 }
 
 impl Scale {
-    /// The event of this name with weights in this unit of the file, and the scale of its weights.
     pub fn of(name: &str, unit: &str) -> (Event, Scale) {
         let time = |factor| (Unit::Nanoseconds, factor);
         let (unit, factor) = match unit {
@@ -26,13 +23,12 @@ impl Scale {
         (Event { name, unit }, Scale { factor })
     }
 
-    /// The weight; `None` if it exceeds 64 bits.
     pub fn whole(self, value: u64) -> Option<u64> {
         value.checked_mul(self.factor)
     }
 
-    /// The nearest weight of a number that need not be whole; `None` for negative ones and those that 64 bits
-    /// cannot hold.
+    // The nearest weight of a number that need not be whole; `None` for negative ones and those
+    // that 64 bits cannot hold.
     pub fn nearest(self, value: f64) -> Option<u64> {
         let weight = (value * self.factor as f64).round();
         (0.0..1.8e19).contains(&weight).then_some(weight as u64)

@@ -1,11 +1,11 @@
 //! The JSON of speedscope.
 //!
-//! A profile of type `sampled` has stacks with weights; one of type `evented` has the times at which frames
-//! are entered and left, and its weights are the time between. Each profile is a thread, and each unit an
-//! event. The format does not state how many samples a stack has.
+//! A profile of type `sampled` has stacks with weights; one of type `evented` has the times at
+//! which frames are entered and left, and its weights are the time between. Each profile is a
+//! thread, and each unit an event. The format does not state how many samples a stack has.
 //!
-//! Files of [`export::speedscope`](crate::export::speedscope) have more under `proftool`: that number, the
-//! event, and which frames were restored or are called across missing ones.
+//! Files of [`export::speedscope`](crate::export::speedscope) have more under `proftool`: that
+//! number, the event, and which frames were restored or are called across missing ones.
 
 use std::io::Read;
 
@@ -18,7 +18,6 @@ use super::scale::Scale;
 use crate::input::Reason;
 use crate::input::stacks::{Frame, StackBuilder};
 
-/// The largest file that is read.
 const MAX_SIZE: u64 = 1 << 29;
 
 #[derive(Deserialize)]
@@ -43,7 +42,7 @@ struct NamedFrame {
     line: Option<f64>,
 }
 
-/// A profile of either type: what the other has is empty.
+// A profile of either type: what the other has is empty.
 #[derive(Deserialize)]
 struct OneProfile {
     #[serde(default)]
@@ -59,7 +58,6 @@ struct OneProfile {
     proftool: Option<Extension>,
 }
 
-/// What speedscope has no place for.
 #[derive(Deserialize)]
 struct Extension {
     event: String,
@@ -91,11 +89,6 @@ struct Turn {
     frame: usize,
 }
 
-/// Reads the whole file.
-///
-/// # Errors
-///
-/// [`Reason::Unknown`] if it is larger than 512 MiB.
 pub(in crate::input) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
@@ -106,17 +99,16 @@ pub(in crate::input) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
     }
 }
 
-/// Whether the bytes are a JSON document. Folded stacks may begin like one.
+// Folded stacks may begin like a JSON document.
 pub(in crate::input) fn is_document(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
-/// Makes U+FFFD, the replacement character, of each escape of half a character: JavaScript cuts names
-/// between the two surrogates of one (`"\ud83d"`), and writes what is left.
+// JavaScript cuts names between the two surrogates of a character (`"\ud83d"`), and writes what is
+// left. Each such escape becomes U+FFFD, the replacement character.
 fn with_whole_characters(mut bytes: Vec<u8>) -> Vec<u8> {
-    /// The bytes of an escape: `\uXXXX`.
+    // `\uXXXX`.
     const ESCAPE: usize = 6;
-    /// The one for what cannot be known.
     const REPLACEMENT: &[u8; ESCAPE] = b"\\ufffd";
     let unit_at = |bytes: &[u8], at: usize| {
         let digits = bytes.get(at..at + ESCAPE)?.strip_prefix(b"\\u")?;
@@ -145,17 +137,11 @@ fn with_whole_characters(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Where the next backslash is.
 fn next_backslash(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     Some(from + rest.iter().position(|&byte| byte == b'\\')?)
 }
 
-/// Reads the stacks.
-///
-/// # Errors
-///
-/// [`Reason::Unknown`] if it is another document or no document.
 pub(in crate::input) fn read(bytes: Vec<u8>) -> Result<Profile, Reason> {
     let bytes = with_whole_characters(bytes);
     let file: File = serde_json::from_slice(&bytes).map_err(|_| Reason::Unknown)?;
@@ -204,7 +190,7 @@ fn frames(stacks: &mut StackBuilder, named: &[NamedFrame]) -> Vec<Frame> {
     frames
 }
 
-/// The thread that a profile is of: the name that is written for it, else its name alone.
+// The name that is written for the thread, else the profile's.
 fn thread(stacks: &mut StackBuilder, name: &str, index: usize) -> ThreadId {
     let ids = |(comm, ids): (&str, &str)| {
         let (pid, tid) = ids.split_once('/')?;
@@ -216,7 +202,6 @@ fn thread(stacks: &mut StackBuilder, name: &str, index: usize) -> ThreadId {
     stacks.thread(pid, tid, &comm)
 }
 
-/// The name of the event whose values are in this unit.
 fn event_name(unit: &str) -> &'static str {
     match unit {
         "none" => "samples",
@@ -277,7 +262,7 @@ fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
     }
 }
 
-/// The places that belong to this sample, of sorted pairs.
+// Pairs are sorted.
 fn of_sample(places: &[(usize, usize)], sample: usize) -> impl Iterator<Item = usize> {
     let from = places.partition_point(|&(of, _)| of < sample);
     let of_it = places[from..]

@@ -22,7 +22,7 @@ use crate::base::{CaveatKind, Caveats, Svma};
 use crate::binary::{Binary, FunctionSymbol};
 use crate::scan::{Destination, FileTables, Leaving, LeavingKind, Single};
 
-/// What the code calls to have a call counted.
+// What the code calls to have a call counted.
 const COUNTERS: [&str; 7] = [
     "mcount",
     "_mcount",
@@ -33,32 +33,31 @@ const COUNTERS: [&str; 7] = [
     "\u{1}mcount",
 ];
 
-/// How the file states where a call was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallPlaces {
-    /// The return address.
+    // The return address.
     Exact,
-    /// The first address of a bucket of this size, in which the call is.
+    // The first address of a bucket of this size, in which the call is.
     Bucket(u64),
-    /// The first address of the caller.
+    // The first address of the caller.
     Start,
 }
 
-/// How well the code of a function explains a call.
+// How well the code of a function explains a call, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
     Nothing,
-    /// It calls there what may go on to the callee: another function that jumps somewhere, or a
-    /// library.
+    // It calls there what may go on to the callee: another function that jumps somewhere, or a
+    // library.
     Detour,
-    /// It calls there what only a run can tell, or what jumps to the callee.
+    // It calls there what only a run can tell, or what jumps to the callee.
     Possible,
-    /// It calls the callee there.
+    // It calls the callee there.
     Call,
 }
 
-/// The calls between functions, as indices of [`Binary::functions`], in the order of the files'
-/// arcs. What lies outside of functions is left out and reported.
+// As indices of [`Binary::functions`], in the order of the files' arcs. What lies outside of
+// functions is left out and reported.
 pub(super) fn calls(
     gmon: &Gmon,
     program: &Binary,
@@ -123,16 +122,13 @@ impl CallPlaces {
     }
 }
 
-/// The program's code, decoded where it is asked for.
 struct ProgramCode<'t> {
     program: &'t Binary,
     single: Option<Single<'t>>,
-    /// How control leaves functions, by index.
     known: FxHashMap<usize, Vec<Leaving>>,
 }
 
 impl ProgramCode<'_> {
-    /// The index of the function that holds an address.
     fn index(&self, address: u64) -> Option<usize> {
         function_at(self.program, address)
     }
@@ -154,8 +150,8 @@ impl ProgramCode<'_> {
             .or_insert_with(|| read().unwrap_or_default())
     }
 
-    /// The function that was called: the one that holds the place where its call of `mcount`
-    /// returns to. Where that call is the last thing in it, this is the start of the next function.
+    // The function that holds the place where its call of `mcount` returns to. Where that call is
+    // the last thing in it, this is the start of the next function.
     fn callee(&mut self, place: u64, places: CallPlaces) -> Option<usize> {
         let index = self.index(place);
         let is_start = index
@@ -174,7 +170,7 @@ impl ProgramCode<'_> {
         if counts { Some(before) } else { index }
     }
 
-    /// The function that made a call of `to`, and whether there is no other that may have made it.
+    // The function that made a call of `to`, and whether there is no other that may have made it.
     fn caller(&mut self, place: u64, to: usize, places: CallPlaces) -> Option<(usize, bool)> {
         let size = match places {
             CallPlaces::Start => return self.index(place).map(|index| (index, true)),
@@ -207,7 +203,6 @@ impl ProgramCode<'_> {
         }
     }
 
-    /// What the code of `from` says of a call of `to` that returns to one of these places.
     fn evidence(&mut self, from: usize, to: usize, returns: &std::ops::Range<u64>) -> Evidence {
         let destinations: Vec<Destination> = self
             .leaving(from)
@@ -230,7 +225,7 @@ impl ProgramCode<'_> {
         best
     }
 
-    /// Whether a function that was called may jump to `to`, which then returns to the caller.
+    // A function that was called may jump to `to`, which then returns to the caller.
     fn goes_on(&mut self, start: Svma, to: usize) -> Evidence {
         let Some(through) = self.starting_at(start) else {
             return Evidence::Nothing;
@@ -275,7 +270,6 @@ impl ProgramCode<'_> {
     }
 }
 
-/// The address to which a call returns.
 fn ends(leaving: &Leaving) -> u64 {
     leaving.at.0.saturating_add(leaving.length.into())
 }

@@ -10,7 +10,6 @@ use crate::base::{CaveatKind, Caveats, Svma};
 use crate::binary::{Binary, GprofSymbols};
 use crate::profile::{FunctionId, Histogram};
 
-/// What gprof makes of the files.
 pub(super) fn count(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats) -> Counted {
     let starts = functions.rows.iter().map(|row| row.start.0 / 2);
     let ends = starts.clone().skip(1).chain([functions.end.0 / 2]);
@@ -40,9 +39,8 @@ pub(super) fn count(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats
     }
 }
 
-/// The calls between functions, by place, in the order of the file's arcs; what lies outside of
-/// functions is left out and reported. A call of what is no function is one of the function
-/// before it.
+// By place, in the order of the file's arcs; what lies outside of functions is left out and
+// reported. A call of what is no function is one of the function before it.
 fn calls(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats) -> Vec<(usize, usize, u64)> {
     let mut astray = 0u64;
     let mut calls = Vec::new();
@@ -68,7 +66,7 @@ fn calls(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats) -> Vec<(u
     calls
 }
 
-/// What gprof's text needs beyond a profile; `ids` are those of the functions, in their order.
+// `ids` are those of the functions, in their order.
 pub(super) fn histogram(
     gmon: &Gmon,
     counted: &Counted,
@@ -94,7 +92,7 @@ pub(super) fn histogram(
     }
 }
 
-/// The names of the source files of local functions, as far as debug information has them.
+// The names of the source files of local functions, as far as debug information has them.
 fn source_files(
     program: &Binary,
     functions: &GprofSymbols,

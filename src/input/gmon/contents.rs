@@ -6,8 +6,7 @@ use super::{Named, rounded};
 use crate::base::{Caveats, Event, Sampling, Unit};
 use crate::profile::{Contents, EventContents};
 
-/// The inventory of a file. Word size and byte order are those in which it can be read without a
-/// fault, of several the first.
+// Word size and byte order are the first in which the file can be read without a fault.
 pub(in crate::input) fn of(file: &Named) -> Result<Contents, Reason> {
     let shapes = [(true, false), (false, false), (true, true), (false, true)];
     let mut first = None;

@@ -1,13 +1,13 @@
 //! Where a cycle begins that holds `main`.
 //!
-//! `mcount` leaves out calls that come from outside of the program's code, and `main` is called from
-//! the C library. So a cycle with `main` in it often has no counted caller at all. Every run begins
-//! with a call of `main`: that one is assumed.
+//! `mcount` leaves out calls that come from outside of the program's code, and `main` is called
+//! from the C library. So a cycle with `main` in it often has no counted caller at all. Every run
+//! begins with a call of `main`: that one is assumed.
 
 use super::Symbol;
 
-/// The function `main`, if it is in a cycle of counted calls that no function outside of the cycle
-/// calls. `calls` are caller, callee and their number.
+// The function `main`, if it is in a cycle of counted calls that no function outside of the cycle
+// calls. `calls` are caller, callee and their number.
 pub(super) fn of_cycle(symbols: &[Symbol], calls: &[(usize, usize, u64)]) -> Option<usize> {
     let is_main = |symbol: &Symbol| symbol.name.as_deref() == Some("main");
     let main = symbols.iter().position(is_main)?;
@@ -31,7 +31,7 @@ pub(super) fn of_cycle(symbols: &[Symbol], calls: &[(usize, usize, u64)]) -> Opt
     (is_called && all_inside).then_some(main)
 }
 
-/// Which functions are reached from one of them over these ways, itself included.
+// `from` is reached, too.
 fn reached(functions: usize, from: usize, ways: impl Iterator<Item = (usize, usize)>) -> Vec<bool> {
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); functions];
     for (from, to) in ways {

@@ -23,68 +23,55 @@
 use super::super::Reason;
 use crate::base::{CaveatKind, Caveats};
 
-/// The most histograms that are read; programs have one.
+// Programs have one.
 const HISTOGRAMS: usize = 4096;
 
-/// The first bytes of a GNU file.
 const MAGIC: &[u8] = b"gmon";
-/// The version that a 4.4BSD header has.
 const BSD_VERSION: u32 = 0x51879;
-/// The bytes of a GNU header.
 const GNU_HEADER: usize = 20;
 
-/// Word size and byte order of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) wide: bool,
     pub(super) big_endian: bool,
 }
 
-/// Samples by address: buckets of equal size between two addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Histogram {
-    /// The address of the first bucket.
     pub(super) low: u64,
-    /// The address behind the last one.
+    // Behind the last bucket.
     pub(super) high: u64,
-    /// The number of ticks in each bucket.
     pub(super) ticks: Vec<u64>,
 }
 
 impl Histogram {
-    /// The size of a bucket, in units of two bytes.
+    // The size of a bucket, in units of two bytes.
     pub(super) fn scale(&self) -> f64 {
         (self.high.saturating_sub(self.low) / 2) as f64 / self.ticks.len().max(1) as f64
     }
 }
 
-/// A call that was counted, by addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArcCount {
-    /// Where it was made.
     pub(super) from: u64,
-    /// What was called.
     pub(super) to: u64,
-    /// How often.
     pub(super) count: u64,
 }
 
-/// What is in some gmon.out files of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gmon {
-    /// The number of ticks a second; `None` without a histogram.
+    // Ticks a second; `None` without a histogram.
     pub(super) rate: Option<u32>,
-    /// No two of them overlap.
+    // No two of them overlap.
     pub(super) histograms: Vec<Histogram>,
-    /// In the order of their records, those of one file after those of the other.
+    // In the order of their records, those of one file after those of the other.
     pub(super) arcs: Vec<ArcCount>,
-    /// The number of arcs up to the end of each file.
+    // The number of arcs up to the end of each file.
     pub(super) arcs_up_to: Vec<usize>,
-    /// The number of counts of basic blocks, which were passed over.
+    // The number of counts of basic blocks, which were passed over.
     pub(super) blocks: u64,
 }
 
-/// Whether a file that begins so is a gmon.out.
 pub(in crate::input) fn is_gmon(head: &[u8]) -> bool {
     let version = |at: usize, read: fn([u8; 4]) -> u32| {
         let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
@@ -96,7 +83,6 @@ pub(in crate::input) fn is_gmon(head: &[u8]) -> bool {
             .any(|&at| version(at, u32::from_le_bytes) || version(at, u32::from_be_bytes))
 }
 
-/// Reads fields one after the other; `None` at the end.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -128,7 +114,6 @@ impl<'a> Cursor<'a> {
         self.number(if self.shape.wide { 8 } else { 4 })
     }
 
-    /// Buckets of two bytes each.
     fn buckets(&mut self, number: usize) -> Option<Vec<u64>> {
         let big_endian = self.shape.big_endian;
         let bytes = self.take(number.checked_mul(2)?)?;
@@ -142,11 +127,8 @@ impl<'a> Cursor<'a> {
 }
 
 impl Gmon {
-    /// Adds what a file holds. What cannot be read becomes a caveat, in which `name` names the file.
-    ///
-    /// # Errors
-    ///
-    /// When its header is not that of a gmon.out.
+    // What cannot be read becomes a caveat, in which `name` names the file. An error if its header
+    // is not that of a gmon.out.
     pub(super) fn add(
         &mut self,
         bytes: &[u8],
@@ -186,7 +168,7 @@ impl Gmon {
         Ok(())
     }
 
-    /// The arcs, file by file: how places of calls are stated differs between files.
+    // How places of calls are stated differs between files.
     pub(super) fn arcs_by_file(&self) -> impl Iterator<Item = &[ArcCount]> {
         let starts = std::iter::once(0).chain(self.arcs_up_to.iter().copied());
         let ends = self.arcs_up_to.iter().copied();
@@ -195,7 +177,7 @@ impl Gmon {
             .filter_map(|(start, end)| self.arcs.get(start..end))
     }
 
-    /// Reads records up to the end; `None` where the last one is cut short.
+    // `None` where the last record is cut short.
     fn gnu(&mut self, cursor: &mut Cursor, name: &str, caveats: &mut Caveats) -> Option<()> {
         if cursor.bytes.len() < GNU_HEADER {
             return None;
@@ -262,7 +244,7 @@ impl Gmon {
         Some(())
     }
 
-    /// Reads a 4.4BSD file; `None` where it is cut short.
+    // `None` where the file is cut short.
     fn bsd(
         &mut self,
         cursor: &mut Cursor,
@@ -308,7 +290,6 @@ impl Gmon {
         Ok(Some(()))
     }
 
-    /// Adds a histogram, or says why not.
     fn add_histogram(&mut self, read: Histogram, rate: u32) -> Result<(), &'static str> {
         if read.high <= read.low || read.ticks.is_empty() {
             return if read.ticks.iter().any(|&ticks| ticks > 0) {

@@ -3,8 +3,7 @@
 use crate::base::Svma;
 use crate::binary::Binary;
 
-/// The index of the function that holds an address, or of the one before it in the same section
-/// where none does.
+// The function that holds an address, or the one before it in the same section where none does.
 pub(super) fn function_at(program: &Binary, address: u64) -> Option<usize> {
     let functions = program.functions();
     if let Some(function) = program.function_at(Svma(address)) {

@@ -13,8 +13,7 @@ use crate::profile::{CallCount, Counts, FunctionId, FunctionKind, ModuleId, Path
 
 use super::Error;
 
-/// The module of a profile that its program is, as far as that is plain: the file of the name that
-/// threads go by, in which most samples were taken.
+// Plain is the file of the name that threads go by, in which most samples were taken.
 pub(in crate::input) fn program(profile: &Profile) -> Option<ModuleId> {
     let mut weights: FxHashMap<ModuleId, u64> = FxHashMap::default();
     for sample in &profile.samples {
@@ -38,7 +37,6 @@ pub(in crate::input) fn program(profile: &Profile) -> Option<ModuleId> {
     heaviest.map(|(id, _)| id)
 }
 
-/// Puts the calls that the files counted into the profile; `module` is the program in it.
 pub(in crate::input) fn counts(
     profile: &mut Profile,
     module: ModuleId,

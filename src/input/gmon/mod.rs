@@ -39,10 +39,8 @@ use crate::symbolize::{self, StaticCalls};
 
 pub(super) use self::file::is_gmon;
 
-/// The largest file that is read, in bytes.
 pub(super) const MAX_SIZE: u64 = 256 << 20;
 
-/// A file and how it is called in messages.
 pub(super) struct Named {
     pub(super) path: PathBuf,
     pub(super) name: String,
@@ -60,25 +58,19 @@ impl Named {
     }
 }
 
-/// A function of the program.
 struct Symbol {
-    /// The address of its first byte.
     start: Svma,
-    /// Its name as it stands in the file; `None` where only its bounds are known.
+    // As it stands in the file; `None` where only its bounds are known.
     name: Option<String>,
 }
 
-/// What some files say of the functions of the program that made them.
 struct Counted {
-    /// The functions, in order of address.
     symbols: Vec<Symbol>,
-    /// Their ticks.
     shares: Shares,
-    /// Caller and callee by place, and the number of calls, in the order of the files' arcs.
+    // Caller and callee by place, and the number of calls, in the order of the files' arcs.
     calls: Vec<(usize, usize, u64)>,
 }
 
-/// The sum of some files of a program.
 fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon, Error> {
     let mut gmon = Gmon::default();
     let shape = Shape {
@@ -92,21 +84,12 @@ fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon,
     Ok(gmon)
 }
 
-/// The profile of some gmon.out files of a program, added up.
-///
-/// # Errors
-///
-/// When a file is no gmon.out of such a program, or the program cannot be read.
 pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Profile, Error> {
     let (profile, _) = read_by(Reading::Symbols, files, path, options)?;
     Ok(profile)
 }
 
-/// The same as gprof 2.40 reads the files.
-///
-/// # Errors
-///
-/// As [`read`].
+// As gprof 2.40 reads the files.
 pub(super) fn read_as_gprof(
     files: &[Named],
     path: &Path,
@@ -119,12 +102,11 @@ pub(super) fn read_as_gprof(
     })
 }
 
-/// By which rules files are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// The functions are the program's symbols.
+    // The functions are the program's symbols.
     Symbols,
-    /// The functions, times and callers are those of gprof.
+    // The functions, times and callers are those of gprof.
     Gprof,
 }
 
@@ -247,7 +229,7 @@ fn read_by(
     Ok((profile, histogram))
 }
 
-/// Marks functions that ran although no call of them was counted.
+// Functions that ran although no call of them was counted.
 fn mark_uncounted(profile: &mut Profile) {
     let Some(counts) = profile.counts.take() else {
         return;
@@ -267,19 +249,16 @@ fn mark_uncounted(profile: &mut Profile) {
 }
 
 impl Counted {
-    /// The place of the function that starts at an address.
     fn place(&self, start: Svma) -> Option<usize> {
         let places = self.symbols.binary_search_by_key(&start, |row| row.start);
         places.ok()
     }
 }
 
-/// `ticks` as a whole number.
 fn rounded(ticks: f64) -> u64 {
     ticks.round() as u64
 }
 
-/// A function as profiles have it.
 fn function(symbol: &Symbol, module: ModuleId) -> Function {
     let linkage_name = symbol.name.as_deref().unwrap_or_default();
     let (name, language) = match &symbol.name {
@@ -304,8 +283,7 @@ fn function(symbol: &Symbol, module: ModuleId) -> Function {
     }
 }
 
-/// Adds the calls in the program's code; `at` tells which function the code that starts at an address
-/// belongs to.
+// `at` tells which function the code that starts at an address belongs to.
 fn add_code(
     profile: &mut Profile,
     program: Binary,

@@ -1,54 +1,50 @@
 //! Which functions the ticks of a histogram belong to.
 //!
 //! A bucket that lies in several functions is shared in proportion to how much of each lies in it.
-//! Places are counted in units of two bytes, as `profil` does; addresses and the ends of buckets are
-//! rounded down to them:
+//! Places are counted in units of two bytes, as `profil` does; addresses and the ends of buckets
+//! are rounded down to them:
 //!
 //! ```text
-//!   bucket i      [low/2 + ⌊scale·i⌋, low/2 + ⌊scale·(i+1)⌋)      scale = ⌊(high - low)/2⌋ / buckets
+//!   bucket i      [low/2 + ⌊scale·i⌋, low/2 + ⌊scale·(i+1)⌋)
+//!   scale         ⌊(high - low)/2⌋ / buckets
 //!   function j    [start_j/2, end_j/2)
 //!   share         ticks · overlap / scale                           gprof 2.40 (`hist.c`)
 //!                 ticks · overlap / all overlaps                    otherwise
 //! ```
 //!
-//! Where the scale is no whole number, gprof's shares of a bucket are a little more or less than all
-//! of it. The other rule loses nothing, and gives nothing to the padding between functions, which
-//! never runs.
+//! Where the scale is no whole number, gprof's shares of a bucket are a little more or less than
+//! all of it. The other rule loses nothing, and gives nothing to the padding between functions,
+//! which never runs.
 
 use super::file::Histogram;
 
-/// Where a function is, or a part of it, in units of two bytes.
+// A function or a part of it, in units of two bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// The first unit.
     pub(super) start: u64,
-    /// The unit behind the last.
+    // Behind the last unit.
     pub(super) end: u64,
-    /// The place of the function.
     pub(super) function: usize,
 }
 
-/// What a share is in proportion to.
+// What a share is in proportion to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The size of a bucket, as gprof computes it.
+    // The size of a bucket, as gprof computes it.
     Gprof,
-    /// What of the bucket lies in functions.
+    // What of the bucket lies in functions.
     Covered,
 }
 
-/// The ticks of each function, and those that belong to none.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shares {
-    /// In the order of the functions; with fractions where buckets were shared.
+    // In the order of the functions; with fractions where buckets were shared.
     pub(super) ticks: Vec<f64>,
-    /// The rest.
     pub(super) outside: f64,
 }
 
-/// Shares the ticks out among `functions` functions, whose extents are in order and share no unit.
-/// What lies in none of them belongs to the function that `beyond` names for its first unit, if any.
-/// Linear in buckets with ticks and the extents in each.
+// Extents are in order and share no unit. What lies in none of them belongs to the function that
+// `beyond` names for its first unit, if any. Linear in buckets with ticks and the extents in each.
 pub(super) fn of(
     histograms: &[Histogram],
     extents: &[Extent],
@@ -112,7 +108,6 @@ pub(super) fn of(
 mod tests {
     use super::*;
 
-    /// Functions from each start up to the next, in bytes.
     fn functions(starts: &[u64], end: u64) -> Vec<Extent> {
         let ends = starts.iter().skip(1).copied().chain([end]);
         let functions = starts.iter().zip(ends).enumerate();

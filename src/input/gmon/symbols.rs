@@ -1,8 +1,8 @@
 //! The functions, times and calls of gmon.out files by the program's own symbols.
 //!
 //! Each symbol keeps its time and calls, also those that gprof leaves out: `scan.part.0`,
-//! `scan.cold`. A function reaches as far as its symbol says. Only what no symbol covers belongs to the
-//! function before it: sizes that assembler code states are sometimes too small.
+//! `scan.cold`. A function reaches as far as its symbol says. Only what no symbol covers belongs to
+//! the function before it: sizes that assembler code states are sometimes too small.
 
 use super::callers;
 use super::file::Gmon;
@@ -12,7 +12,6 @@ use super::{Counted, Symbol};
 use crate::base::Caveats;
 use crate::binary::Binary;
 
-/// What the files say of [`Binary::functions`], in their order.
 pub(super) fn count(gmon: &Gmon, program: &Binary, caveats: &mut Caveats) -> Counted {
     let functions = program.functions();
     let symbols = functions.iter().map(|function| Symbol {
@@ -35,8 +34,8 @@ pub(super) fn count(gmon: &Gmon, program: &Binary, caveats: &mut Caveats) -> Cou
     }
 }
 
-/// Where the functions are. A unit of two bytes at the end of one function and the start of the
-/// next belongs to the next, as in gprof.
+// A unit of two bytes at the end of one function and the start of the next belongs to the next, as
+// in gprof.
 fn extents(program: &Binary) -> Vec<Extent> {
     let stretches = program.stretches();
     let next = stretches

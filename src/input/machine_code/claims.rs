@@ -10,8 +10,8 @@ use crate::input::source_files::SourceClaim;
 use crate::profile::{FunctionId, ModuleId};
 
 impl MachineCode<'_> {
-    /// Returns what is known of the source files of a function by these paths: from the line tables
-    /// of its module, or of the running kernel.
+    /// What is known of the source files of a function by these paths: from the line tables of its
+    /// module, or of the running kernel.
     pub fn source_claims(&self, function: FunctionId, files: &[String]) -> Vec<SourceClaim> {
         let module = self.profile.functions[function].module;
         let mut claims = self.claims.borrow_mut();

@@ -9,10 +9,9 @@ use crate::binary::{self, Binary, Code, FunctionSymbol, demangle};
 use crate::profile::{Callee, Instruction, Listing, MadeCalls, ModuleId};
 use crate::scan::{Destination, Disassembled, Disassembler, FileTables, Single};
 
-/// The most bytes of an instruction.
+// In bytes: of x86, other machines have shorter ones.
 const LONGEST: u64 = 15;
 
-/// Lists the functions of a module's file that have these stated addresses.
 pub(super) fn listing(
     reader: &MachineCode<'_>,
     module: ModuleId,
@@ -47,8 +46,8 @@ pub(super) fn listing(
     let calls = Calls::of(&binary, &symbols).map_err(unusable)?;
     let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
     for found in instructions {
-        // A jump within the listing is an arrow, unless it is a call of a listed function, by itself or
-        // by another: then its callee is named.
+        // A jump within the listing is an arrow, unless it is a call of a listed function, by
+        // itself or by another: then its callee is named.
         let inside = |to: &Svma| listed.contains(&to.0);
         let jump = found
             .branch
@@ -81,7 +80,7 @@ pub(super) fn listing(
     Ok(listing)
 }
 
-/// The functions of the file that have these addresses, by their place among all, in order.
+// By their place among all, in order.
 fn symbols(binary: &Binary, addresses: impl Iterator<Item = u64>) -> Vec<usize> {
     let all = binary.functions();
     let place = |address| {
@@ -95,7 +94,6 @@ fn symbols(binary: &Binary, addresses: impl Iterator<Item = u64>) -> Vec<usize> 
     symbols
 }
 
-/// The instructions of these functions in order of address, and whether there are more.
 fn read(
     binary: &Binary,
     code: &Code,
@@ -128,10 +126,9 @@ fn read(
     Ok((instructions, false))
 }
 
-/// What the calls and jumps of a function lead to.
 struct Calls<'b> {
     binary: &'b Binary,
-    /// By address of the instruction.
+    // By address of the instruction.
     sites: FxHashMap<u64, (Destination, bool)>,
 }
 
@@ -151,13 +148,11 @@ impl<'b> Calls<'b> {
         Ok(Calls { binary, sites })
     }
 
-    /// Whether an instruction is known to call, not to jump.
     fn is_call(&self, instruction: &Disassembled) -> bool {
         let site = self.sites.get(&instruction.at.0);
         site.is_some_and(|&(_, is_call)| is_call)
     }
 
-    /// What an instruction leads to, if it is a function.
     fn callee(&self, instruction: &Disassembled, listing: &mut Listing) -> Option<Callee> {
         let site = self.sites.get(&instruction.at.0);
         let mut named = |name: &str, offset| {

@@ -6,7 +6,6 @@ use crate::binary::{Finder, JitCode, JitPiece};
 use crate::profile::{Callee, Listing, Origin, Position};
 use crate::scan::Disassembler;
 
-/// Lists the pieces of code in a jitdump file that have these places.
 pub(super) fn listing(
     path: &str,
     places: &[u64],
@@ -53,7 +52,7 @@ pub(super) fn listing(
     Ok(listing)
 }
 
-/// Adds the instructions of a piece of code. Returns whether all of them were added.
+// Returns whether all instructions were added.
 fn add(
     listing: &mut Listing,
     piece: JitPiece,

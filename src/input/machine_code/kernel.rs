@@ -12,11 +12,10 @@ use crate::binary::{self, Binary, Finder, Kallsyms, KernelCode, KernelCodeSource
 use crate::profile::{Callee, Listing, Origin};
 use crate::scan::Disassembler;
 
-/// Where the kernel lists its symbols.
 const SYMBOLS: &str = "/proc/kallsyms";
 
-/// The running kernel, as far as it was asked for. Its names take long to read, also where its code can
-/// be read nowhere.
+// Read as far as it was asked for. Its names take long to read, also where its code can be read
+// nowhere.
 #[derive(Default)]
 pub(super) struct Kernel {
     symbols: OnceCell<Kallsyms>,
@@ -24,7 +23,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Lists the functions that have these addresses of now.
+    // The addresses are those of now.
     pub fn listing(
         &self,
         addresses: &[u64],
@@ -35,8 +34,8 @@ impl Kernel {
         listing(symbols, self.code(symbols, finder)?, addresses, syntax)
     }
 
-    /// Hands over the file that the running kernel was built to, if it is found, and what its
-    /// addresses are moved by.
+    // The file that the running kernel was built to, if it is found, and what its addresses are
+    // moved by.
     pub fn with_file<T>(&self, finder: &Finder, take: impl FnOnce(&Binary, u64) -> T) -> Option<T> {
         let code = self.code(self.symbols().ok()?, finder).ok()?;
         code.built().map(|(binary, moved)| take(binary, moved))

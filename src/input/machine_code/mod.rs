@@ -72,11 +72,11 @@ pub enum CodeError {
     NoAddresses,
 }
 
-/// The most instructions of one function that are listed.
+// The most instructions of one function that are listed.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
-/// Reads the machine code of functions of a profile. What is opened for one function stays open for the
-/// next: the tables of a large file, or the names of the kernel, take longer than a function.
+/// Reads the machine code of functions of a profile. What is opened for one function stays open for
+/// the next: the tables of a large file, or the names of the kernel, take longer than a function.
 pub struct MachineCode<'a> {
     profile: &'a Profile,
     syntax: Syntax,
@@ -84,12 +84,12 @@ pub struct MachineCode<'a> {
     finder: Finder,
     files: RefCell<FxHashMap<ModuleId, Rc<Binary>>>,
     kernel: Kernel,
-    /// What is said of source files, by module and path.
+    // By module and path.
     claims: RefCell<FxHashMap<(ModuleId, String), SourceClaim>>,
 }
 
 impl<'a> MachineCode<'a> {
-    /// That of this profile, which was read with these options, in a syntax.
+    /// Reads code of this profile, which was read with these options, in a syntax.
     pub fn new(profile: &'a Profile, syntax: Syntax, options: &'a Options) -> MachineCode<'a> {
         MachineCode {
             profile,
@@ -102,14 +102,14 @@ impl<'a> MachineCode<'a> {
         }
     }
 
-    /// Lists the machine code of a function: the code at its start and at these stated addresses, which
-    /// is read from the file of its module, from the kernel, or from a jitdump file. Names of what it
-    /// calls and the source positions are those of the file.
+    /// Lists the machine code of a function: the code at its start and at these stated addresses,
+    /// which is read from the file of its module, from the kernel, or from a jitdump file. Names of
+    /// what it calls and the source positions are those of the file.
     ///
     /// # Errors
     ///
-    /// When the function has no code in a file, the file cannot be used, the code is kept nowhere, or the
-    /// instructions of its machine cannot be written.
+    /// When the function has no code in a file, the file cannot be used, the code is kept nowhere,
+    /// or the instructions of its machine cannot be written.
     pub fn listing(
         &self,
         function: FunctionId,
@@ -133,7 +133,6 @@ impl<'a> MachineCode<'a> {
         }
     }
 
-    /// The file of a module.
     fn file(&self, module: ModuleId) -> Result<Rc<Binary>, binary::Error> {
         if let Some(binary) = self.files.borrow().get(&module) {
             return Ok(binary.clone());
@@ -146,13 +145,12 @@ impl<'a> MachineCode<'a> {
     }
 }
 
-/// What keeps the code of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeper {
     File,
     Kernel,
     JitDump,
-    /// Nothing: it was generated.
+    // Nothing: it was generated.
     Generated,
 }
 
@@ -175,7 +173,6 @@ impl Keeper {
     }
 }
 
-/// An instruction of which no more is known than its text.
 fn plain(found: Disassembled) -> Instruction {
     Instruction {
         address: found.at.0,

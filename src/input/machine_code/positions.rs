@@ -6,21 +6,17 @@ use crate::base::{NameId, Svma};
 use crate::binary::{InlineFrame, Lines, demangle};
 use crate::profile::{Listing, Position};
 
-/// The most frames of inlined calls that are read for its source positions.
+// Of inlined calls, for one listing.
 const MOST_FRAMES: usize = 1 << 24;
-/// The most bytes of embedded source files.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Finds the source position of each instruction, the lines of the function itself, and what the debug
-/// information has of the source.
-///
-/// `stated` tells where the file has what is listed at an address.
+// The position of each instruction, the lines of the function itself, and what the debug
+// information has of the source. `stated` tells where the file has what is listed at an address.
 pub(super) fn add_positions(listing: &mut Listing, lines: &Lines, stated: impl Fn(u64) -> Svma) {
     add_lines(listing, lines, &stated);
     add_embedded(listing, lines, &stated);
 }
 
-/// Adds the texts of source files that the debug information has.
 fn add_embedded(listing: &mut Listing, lines: &Lines, stated: &impl Fn(u64) -> Svma) {
     // All code of a function is of one unit.
     let Some(first) = listing.instructions.first() else {

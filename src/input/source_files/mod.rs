@@ -6,7 +6,7 @@
 //! only if it is source, as far as that can be told:
 //!
 //! ```text
-//!                                             on a screen    in a file     in a file, all asked for
+//!                                             on a screen    in a file     in one, all asked for
 //!   a regular file, not of the kernel              ✓             ✓             ✓
 //!   root: the program's owner can read it          ✓             ✓
 //!   below a directory of the compilation                         ✓
@@ -33,10 +33,8 @@ use crate::profile::{NoSource, SourceText};
 
 pub use rules::SourceClaim;
 
-/// The largest source file that is read, in bytes.
 const LARGEST: u64 = 32 << 20;
 
-/// The most bytes of all source files together.
 const MOST: u64 = 128 << 20;
 
 /// Where source text goes.
@@ -70,9 +68,9 @@ pub struct SourceFiles {
     root: Root,
     audience: Audience,
     takes_all: bool,
-    /// Whether this process may read files that their owners alone may.
+    // It may read files that their owners alone may.
     is_root: bool,
-    /// The bytes that may still be read.
+    // The bytes that may still be read.
     left: u64,
     read: FxHashMap<(String, SourceClaim), Result<Arc<SourceText>, NoSource>>,
 }
@@ -158,12 +156,11 @@ impl SourceFiles {
         self.text(found, claim)
     }
 
-    /// Whether a file has to be known to be source.
+    // Whether a file has to be known to be source.
     fn is_strict(&self) -> bool {
         self.audience == Audience::File && !self.takes_all
     }
 
-    /// The end of a path in the directory that was named.
     fn in_directory(&self, directory: &Path, end: &Path) -> Option<OpenedFile> {
         let path = directory.join(end);
         if self.is_strict() {
@@ -185,8 +182,7 @@ impl SourceFiles {
         Ok(())
     }
 
-    /// Whether a file may be shown, which was opened at this place if it was not looked for in a
-    /// directory that was named.
+    // `place` is where it was opened if it was not looked for in a directory that was named.
     fn permit(
         &self,
         opened: &OpenedFile,
@@ -209,7 +205,7 @@ impl SourceFiles {
         }
     }
 
-    /// Whether no link is on the whole way to a file.
+    // Whether no link is on the whole way to a file.
     fn is_without_links(&self, place: &Path, opened: &OpenedFile) -> bool {
         let inside = place.strip_prefix("/").unwrap_or(place);
         let found = self.root.open_below(Path::new("/"), inside);
@@ -238,7 +234,7 @@ impl SourceFiles {
     }
 }
 
-/// The ends of a path, from all of it to its last part; without those that lead upwards.
+// From all of it to its last part; without those that lead upwards.
 fn endings(path: &Path) -> impl Iterator<Item = PathBuf> {
     let mut parts: Vec<_> = Vec::new();
     for component in path.components() {

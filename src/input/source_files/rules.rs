@@ -17,7 +17,7 @@ pub struct SourceClaim {
 }
 
 impl SourceClaim {
-    /// The same, as the word of this user if no program's owner is known.
+    /// What is said here, as the word of this user if no program's owner is known.
     #[must_use]
     pub fn or_of(mut self, owner: Option<u32>) -> SourceClaim {
         if self.owners.is_empty() {
@@ -26,7 +26,7 @@ impl SourceClaim {
         self
     }
 
-    /// The directories below which the file may be, each with its name from there.
+    // The directories below which the file may be, each with its name from there.
     pub(super) fn places(&self, path: &Path) -> Vec<(PathBuf, PathBuf)> {
         if let Some(stated) = &self.stated {
             let places = stated.places.iter();
@@ -39,14 +39,13 @@ impl SourceClaim {
         place.into_iter().collect()
     }
 
-    /// Whether the file is named as sources of its unit's language are.
     pub(super) fn is_named_as_source(&self, file: &str) -> bool {
         let language = self.stated.as_ref().and_then(|stated| stated.language);
         is_source_name(file, language)
     }
 
-    /// Whether a file that others can read needs no other sign that it is source. Where there is no
-    /// line table, its name has to be one.
+    // A file that others can read needs no other sign that it is source. Where there is no line
+    // table, its name has to be one.
     pub(super) fn is_enough_if_shared(&self, file: &str) -> bool {
         self.stated.is_some() || self.is_named_as_source(file)
     }
