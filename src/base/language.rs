@@ -1,5 +1,7 @@
 //! The languages of functions, which decide how their names may be shortened.
 
+use serde::{Deserialize, Serialize};
+
 /// The language that a function's name is written in, as far as something states it: the mangling of
 /// its symbol, debug information, the kind of image, the ending of its source file. It is never
 /// guessed where one of these is known, as `A$P.<init>(int)` of Java and `A::f<int>(int)` of C++ are
@@ -11,8 +13,7 @@
 /// assert_eq!(Language::of_source("Makefile"), None);
 /// assert!(Language::Cpp.has_arguments() && !Language::Java.has_arguments());
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of languages say what they are")]
 pub enum Language {
     /// Nothing states it.
@@ -35,25 +36,6 @@ pub enum Language {
     /// Code of a virtual machine at an address that several functions had: `A or B`.
     Several,
 }
-
-/// All languages, in order.
-const ALL: [Language; 15] = [
-    Language::Unknown,
-    Language::C,
-    Language::Cpp,
-    Language::D,
-    Language::Go,
-    Language::Haskell,
-    Language::Java,
-    Language::JavaScript,
-    Language::OCaml,
-    Language::Python,
-    Language::Ruby,
-    Language::Rust,
-    Language::Swift,
-    Language::Generated,
-    Language::Several,
-];
 
 /// The endings of source files.
 const ENDINGS: [(&str, Language); 24] = [
@@ -91,27 +73,9 @@ impl Language {
         known.map(|&(_, language)| language)
     }
 
-    /// The language of this number, which `language as u8` is.
-    pub(crate) fn of_number(number: u8) -> Option<Language> {
-        ALL.get(usize::from(number)).copied()
-    }
-
     /// Whether names consist of a path, arguments and parameters, which can be left out. Those of
     /// other languages stay whole.
     pub fn has_arguments(self) -> bool {
         matches!(self, Language::Cpp | Language::Rust)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_number_of_a_language_leads_back_to_it() {
-        for language in ALL {
-            assert_eq!(Language::of_number(language as u8), Some(language));
-        }
-        assert_eq!(Language::of_number(ALL.len() as u8), None);
     }
 }

@@ -25,6 +25,7 @@
 //! unchecked length. Damaged parts are left out, and [`Binary::problems`] lists them.
 
 mod budget;
+mod cache_place;
 mod debug;
 mod elf;
 mod error;
@@ -63,15 +64,16 @@ pub use host::vdso;
 pub use jit::{JitCode, JitDump, JitFrame, JitNames, JitPiece, PerfMap};
 
 use self::budget::Budget;
+use self::cache_place::FileKey;
 use self::debug::dwarf::DebugInfo;
-use self::debug::lines::kept::{self, Kept};
+use self::debug::lines::kept::Kept;
 use self::elf::build::Used;
 use self::elf::functions::Functions;
 use self::elf::source::Source;
 use self::elf::{Elf, mini_debug, pclntab, plt, symbols, unwind_bounds};
 use self::host::search_directories::{FileLocation, SearchDirectories};
 use crate::base::{BuildId, FileContent, FileOffset, FileStatus, Svma, utf8};
-use crate::cache::{Cache, Contents};
+use crate::cache::{Cache, Place};
 use crate::files::Root;
 
 /// The memory that reading a file has taken, in bytes: see [`Binary::memory_taken`].
@@ -97,17 +99,9 @@ pub struct Binary {
     functions: OnceLock<Functions>,
     debug_info: OnceLock<Loaded>,
     cache: Option<Arc<Cache>>,
-    kept_lines: OnceLock<Option<KeptLines>>,
+    kept_lines: OnceLock<Option<Kept>>,
     /// What the file consists of, if that was asked for.
     content: OnceLock<Option<FileContent>>,
-}
-
-/// Answers of debug information that are kept, and by what name and for what.
-#[derive(Debug)]
-struct KeptLines {
-    kept: Kept,
-    name: String,
-    key: Vec<u8>,
 }
 
 /// The debug file, if there is one, and what was wrong with those that were found.
@@ -360,48 +354,30 @@ impl Binary {
             let cache = self.cache.as_ref()?;
             let elf = self.with_section(b".debug_info")?;
             let supplement = self.places.supplement(elf, &self.place);
-            let supplement = supplement.map(|it| kept::FileKey::of(&it, Used::DebugInformation));
+            let supplement = supplement.map(|it| FileKey::of(&it, Used::DebugInformation));
             let files = [
-                Some(kept::FileKey::of(elf, Used::DebugInformation)?),
+                Some(FileKey::of(elf, Used::DebugInformation)?),
                 // Without a key for one of them there is none for both.
                 match supplement {
                     Some(key) => Some(key?),
                     None => None,
                 },
             ];
-            let (name, key) = kept::named("lines", &files)?;
-            let kept = Kept::of(cache.load(&name, &key));
-            Some(KeptLines { kept, name, key })
+            cache_place::place(cache, "lines", &files).map(Kept::open)
         });
-        kept.as_ref().map(|kept| &kept.kept)
+        kept.as_ref()
     }
 
-    /// Whether anything of this file is kept for the next start.
-    pub fn keeps(&self) -> bool {
-        self.cache.is_some()
-    }
-
-    /// Returns what was kept of this file under a name: something that follows from its code, data and
-    /// symbols alone. `None` where there is nothing, or no cache.
-    pub fn kept(&self, what: &str) -> Option<Contents> {
-        let (name, key) = self.kept_as(what)?;
-        self.cache.as_ref()?.load(&name, &key)
-    }
-
-    /// Keeps this for the next start, if there is a cache.
-    pub fn keep(&self, what: &str, contents: &[u8]) -> Option<()> {
-        let (name, key) = self.kept_as(what)?;
-        self.cache.as_ref()?.store(&name, &key, contents)
-    }
-
-    fn kept_as(&self, what: &str) -> Option<(String, Vec<u8>)> {
-        self.cache.as_ref()?;
+    /// Where something of this file is kept for the next start under a name: something that follows from
+    /// its code, data and symbols alone. `None` without a cache.
+    pub fn place_to_keep(&self, what: &str) -> Option<Place> {
+        let cache = self.cache.as_ref()?;
         let symbols = match self.with_section(b".symtab") {
-            Some(elf) => Some(kept::FileKey::of(elf, Used::Code)?),
+            Some(elf) => Some(FileKey::of(elf, Used::Code)?),
             None => None,
         };
-        let own = kept::FileKey::of(&self.elf, Used::Code)?;
-        kept::named(what, &[Some(own), symbols])
+        let own = FileKey::of(&self.elf, Used::Code)?;
+        cache_place::place(cache, what, &[Some(own), symbols])
     }
 
     /// Keeps the answers of debug information for the next start, if there is a cache.
@@ -415,8 +391,7 @@ impl Binary {
         if !loaded.problems.is_empty() || problems > 0 || self.elf.budget.was_beyond() {
             return None;
         }
-        let bytes = kept.kept.to_keep()?;
-        self.cache.as_ref()?.store(&kept.name, &kept.key, &bytes)
+        kept.store()
     }
 
     /// Whether debug information of this file was left out because it would take too much memory.

@@ -28,6 +28,7 @@ mod left_alone;
 mod other_ways;
 mod plan;
 mod planner;
+mod site;
 mod sites;
 mod stub;
 
@@ -164,7 +165,7 @@ impl CallCounter {
     /// The number of sites that are counted.
     pub fn counted(&self) -> u64 {
         let files = self.files.iter().map(|planned| {
-            let sites = planned.file.sites.iter();
+            let sites = planned.file.found.sites.iter();
             let patched = sites.filter(|site| site.patch.is_some()).count();
             patched.saturating_sub(planned.unchanged.len()) as u64
         });

@@ -18,15 +18,18 @@ pub(super) struct OtherWays {
 impl CallCounter {
     /// For each file what may be called in other ways than by the sites.
     pub(super) fn other_ways(&self) -> Vec<OtherWays> {
-        let imports = self.files.iter().flat_map(|planned| &planned.file.imports);
+        let imports = self
+            .files
+            .iter()
+            .flat_map(|planned| &planned.file.found.imports);
         let by_name = |name: &String| BY_NAME.contains(&name.as_str());
         // What is loaded later was asked for by name, if only by the C library.
         let looks_up =
             self.loads_later || { imports }.any(by_name) || self.foreign.iter().any(by_name);
         let mut taken_names = FxHashSet::default();
         for PlannedFile { file, .. } in &self.files {
-            let rows = file.taken_imports.iter();
-            taken_names.extend(rows.filter_map(|&row| file.imports.get(row).cloned()));
+            let rows = file.found.taken_imports.iter();
+            taken_names.extend(rows.filter_map(|&row| file.found.imports.get(row).cloned()));
         }
         let files = self.files.iter();
         let files = files.map(|planned| self.ways_into(planned, looks_up, &taken_names));
@@ -45,20 +48,20 @@ impl CallCounter {
             let starts = names.flat_map(|name| exports.starts(name.as_bytes()));
             starts.map(|start| start.0).collect()
         };
-        let mut taken = file.taken_starts.clone();
+        let mut taken = file.found.taken_starts.clone();
         taken.extend(starts(taken_names));
         if looks_up {
             taken.extend(exports.addresses().map(|start| start.0));
         }
-        let is_least = file.sites.iter().map(|site| {
+        let is_least = file.found.sites.iter().map(|site| {
             let is_taken = match site.row.callee {
                 CountedCallee::At(start) => taken.contains(&start),
                 CountedCallee::Import(row) => {
-                    let name = file.imports.get(row as usize);
+                    let name = file.found.imports.get(row as usize);
                     looks_up || name.is_some_and(|name| taken_names.contains(name))
                 }
             };
-            is_taken && file.calls_otherwise.contains(&site.row.caller)
+            is_taken && file.found.calls_otherwise.contains(&site.row.caller)
         });
         let is_least = is_least.collect();
         let mut open = taken;

@@ -1,7 +1,8 @@
 //! The bytes by which calls are counted: stubs, and the instructions that lead to them.
 
 use super::form::LONGEST;
-use super::sites::{FileSites, Patch};
+use super::site::Patch;
+use super::sites::FileSites;
 use super::stub::{STUB, stub};
 use crate::sampler::{Change, ImagePlan, StubArea};
 
@@ -9,12 +10,12 @@ use crate::sampler::{Change, ImagePlan, StubArea};
 /// site have its number.
 pub(super) fn plan(file: &FileSites, bias: u64, area: StubArea) -> ImagePlan {
     let mut plan = ImagePlan {
-        stubs: vec![0xcc; file.sites.len().saturating_mul(STUB)],
-        changes: Vec::with_capacity(file.sites.len()),
+        stubs: vec![0xcc; file.found.sites.len().saturating_mul(STUB)],
+        changes: Vec::with_capacity(file.found.sites.len()),
         ..ImagePlan::default()
     };
     let stubs = plan.stubs.chunks_exact_mut(STUB);
-    for ((number, site), place) in file.sites.iter().enumerate().zip(stubs) {
+    for ((number, site), place) in file.found.sites.iter().enumerate().zip(stubs) {
         let Some(patch) = &site.patch else { continue };
         let row = &site.row;
         let stub_at = area.stubs.wrapping_add((number * STUB) as u64);
@@ -36,7 +37,7 @@ pub(super) fn plan(file: &FileSites, bias: u64, area: StubArea) -> ImagePlan {
 /// The changes of some sites of a file, in order of address: the sites are in order.
 pub(super) fn changes(file: &FileSites, bias: u64, area: StubArea, sites: &[usize]) -> Vec<Change> {
     let changes = sites.iter().filter_map(|&number| {
-        let site = file.sites.get(number)?;
+        let site = file.found.sites.get(number)?;
         let stub_at = area.stubs.wrapping_add((number * STUB) as u64);
         let counter = area.counters.wrapping_add(number as u64 * 8);
         let (at, saves_flags) = (site.row.at, site.row.saves_flags);

@@ -89,7 +89,10 @@ impl CallPlanner for CallCounter {
                     file,
                     bias,
                     changes_code,
-                    stubs: self.files.get(file).map_or(0, |it| it.file.sites.len()),
+                    stubs: self
+                        .files
+                        .get(file)
+                        .map_or(0, |it| it.file.found.sites.len()),
                     stub_size: STUB,
                 }),
                 Err(reason) if image.is_program => {
@@ -143,7 +146,7 @@ impl CallPlanner for CallCounter {
         let images = installed.iter().filter_map(|installed| {
             let PlannedFile { path, file, .. } = self.files.get(installed.file)?;
             let ways = ways.get(installed.file)?;
-            let mut rows: Vec<_> = { file.sites.iter() }
+            let mut rows: Vec<_> = { file.found.sites.iter() }
                 .zip(&ways.is_least)
                 .map(|(site, &is_least)| {
                     let mut row = site.row;
@@ -168,7 +171,7 @@ impl CallPlanner for CallCounter {
                 stubs: installed.area.offset,
                 stubs_at: installed.area.stubs,
                 bias: installed.bias,
-                imports: file.imports.clone(),
+                imports: file.found.imports.clone(),
                 open: ways.open.clone(),
                 sites: rows,
             })
@@ -215,7 +218,7 @@ impl CallCounter {
                 };
                 // Nothing is noted of a file that cannot be changed.
                 bias(&file.binary, image).ok_or_else(not_shown)?;
-                self.left_alone.merge(&file.left_alone);
+                self.left_alone.merge(&file.found.left_alone);
                 self.files.push(PlannedFile {
                     path: image.path.clone(),
                     identity: image.identity,

@@ -1,34 +1,27 @@
 //! Which call sites of a file can be counted, and which are left alone.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use super::code::CodeBytes;
 use super::flags::{self, Flags};
 use super::form::{CallForm, Form, LONGEST};
 use super::left_alone::{LeftAlone, Reason};
+use super::site::{Patch, Site};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, FunctionSymbol, Machine};
 use crate::perfdata::{CountedCallee, CountedSite};
 use crate::scan::{self, CallKind, CallSite, Callee, Calls, Reached};
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Site {
-    /// What is recorded of it; nothing was counted yet.
-    pub(super) row: CountedSite,
-    /// How it is led through a stub; `None` if it is left alone.
-    pub(super) patch: Option<Patch>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patch {
-    pub(super) call: CallForm,
-    pub(super) length: u8,
-    pub(super) bytes: [u8; LONGEST],
-}
-
 #[derive(Debug)]
 pub(super) struct FileSites {
     pub(super) binary: Binary,
+    pub(super) found: Found,
+}
+
+/// What is found out about the calls of a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Found {
     pub(super) sites: Vec<Site>,
     pub(super) imports: Vec<String>,
     /// The rows of imports whose addresses are taken: they may be called through pointers.
@@ -102,15 +95,15 @@ impl FileSites {
         let switches = calls.functions.iter().map(|function| function.switch_jumps);
         left_alone.indirect = indirect_calls + indirect_jumps - switches.sum::<u64>();
         let taken = taken(&calls);
-        Ok(FileSites {
+        let found = Found {
             sites,
             imports: calls.imports.iter().cloned().collect(),
             taken_starts: taken_starts(&calls, &taken),
             taken_imports: taken_imports(&taken),
             calls_otherwise: calls_otherwise(&calls),
             left_alone,
-            binary,
-        })
+        };
+        Ok(FileSites { binary, found })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The calls of single functions, for callers that need only a few functions of a large file.
 
+use serde::{Deserialize, Serialize};
+
 use super::file_tables::FileTables;
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Stretch, Target};
@@ -10,7 +12,7 @@ use crate::base::Svma;
 use crate::binary::{FunctionSymbol, Machine};
 
 /// How control leaves a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeavingKind {
     /// By a call, behind which it comes back.
     Call,
@@ -19,7 +21,7 @@ pub enum LeavingKind {
 }
 
 /// Where control goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Destination {
     /// To the function of this file that starts here; where a compiler has split one, to a part.
     Function(Svma),
@@ -30,7 +32,7 @@ pub enum Destination {
 }
 
 /// An instruction by which control leaves a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaving {
     /// Its address.
     pub at: Svma,
@@ -43,7 +45,7 @@ pub struct Leaving {
 }
 
 /// All ways in which control leaves a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exits {
     /// In order of address.
     pub sites: Vec<Leaving>,

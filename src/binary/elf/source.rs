@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::Serialize;
+
 use crate::base::{FileContent, FileStatus};
 use crate::binary::Error;
 use crate::binary::budget::{self, Budget};
@@ -22,7 +24,7 @@ const HOLE_FACTOR: u64 = 4;
 
 /// A file and its state, as far as the system tells: where it is, its size, and when it was last
 /// changed, which nobody can set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(in crate::binary) struct FileState {
     pub(in crate::binary) device: u64,
     pub(in crate::binary) inode: u64,

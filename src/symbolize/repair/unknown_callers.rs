@@ -62,7 +62,7 @@ impl<'c, 'h> Before<'c, 'h> {
         // in which a sample can be taken.
         let image = next.image;
         let callers = code.callers(image)?;
-        callers.functions.binary_search(&next.start).ok()?;
+        callers.is_function(next.start).then_some(())?;
         Some(Before {
             code,
             image,

@@ -139,8 +139,11 @@ fn answers_of_a_changed_file_are_not_used() {
         let first = opened(&program, &cache);
         let before = answers(&first);
         assert_eq!(first.keep_answers(), Some(()));
-        assert_eq!(first.keep("calls", b"those"), Some(()));
-        let calls = first.kept("calls").unwrap();
+        assert_eq!(
+            first.place_to_keep("calls").unwrap().store(b"those"),
+            Some(())
+        );
+        let calls = first.place_to_keep("calls").unwrap().load().unwrap();
         assert_eq!(calls.bytes(), b"those");
         // Equally long, and written over the same file.
         let other = PROGRAM.replace("middle", "center");
@@ -151,7 +154,8 @@ fn answers_of_a_changed_file_are_not_used() {
         let file = fs::File::options().write(true).open(&program).unwrap();
         file.set_modified(modified).unwrap();
         let second = opened(&program, &cache);
-        assert!(second.kept("calls").is_none());
+        let kept = second.place_to_keep("calls");
+        assert!(kept.and_then(|place| place.load()).is_none());
         let after = answers(&second);
         assert_ne!(after, before);
         assert_eq!(after, answers(&Binary::open(&program).unwrap()));

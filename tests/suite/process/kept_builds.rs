@@ -96,14 +96,23 @@ fn a_build_in_the_place_of_another_has_its_own_names() {
                 finder.find(&program, None).unwrap()
             };
             let binary = open();
-            assert!(binary.kept("calls").is_none(), "{kind} {name}");
-            assert_eq!(binary.keep("calls", name.as_bytes()), Some(()));
+            let place = binary.place_to_keep("calls").unwrap();
+            assert!(place.load().is_none(), "{kind} {name}");
+            assert_eq!(place.store(name.as_bytes()), Some(()));
             let plain = answers(&Binary::open(&program).unwrap());
             assert_eq!(answers(&binary), plain, "{kind} {name}");
             assert_eq!(binary.keep_answers(), Some(()));
             // The same build has what was kept.
             let again = open();
-            assert_eq!(again.kept("calls").unwrap().bytes(), name.as_bytes());
+            assert_eq!(
+                again
+                    .place_to_keep("calls")
+                    .unwrap()
+                    .load()
+                    .unwrap()
+                    .bytes(),
+                name.as_bytes()
+            );
             assert_eq!(answers(&again), plain);
             assert_eq!(again.memory_taken().debug_information, 0);
             found.push(plain);

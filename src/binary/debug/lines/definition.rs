@@ -13,6 +13,7 @@
 use std::sync::{Arc, PoisonError};
 
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset, UnitRef};
+use serde::{Deserialize, Serialize};
 
 use super::{Debug, DefinitionKey, Slice, names};
 
@@ -20,18 +21,19 @@ use super::{Debug, DefinitionKey, Slice, names};
 const STEPS: usize = 16;
 
 /// The file in which an entry stands, which decides what its references mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) enum DebugFile {
     /// The file with the debug information.
     Main,
     /// The supplementary file.
     Supplement,
     /// The `.dwo` or `.dwp` part of this unit: references do not leave the unit.
+    #[serde(skip)]
     Split(usize),
 }
 
 /// Identifies an entry of one file's debug information.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DefinitionId {
     pub(super) place: DebugFile,
     /// The offset of its unit's header, then that of the entry in the unit.

@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::definition::{self, DebugFile, Definition, DefinitionId};
 use super::unit::Unit;
 use super::{Debug, DefinitionKey, Lines, scopes, stated, text};
 use crate::base::{Language, Svma};
 
 /// Where a function is in the source.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Declared {
     /// It is declared there: file and line.
     At(String, u32),
@@ -18,7 +20,7 @@ pub enum Declared {
 }
 
 /// What is known of a definition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Described {
     /// Identifies the unit in which it is defined. Two entries of one unit are two functions.
     pub unit: u64,
@@ -49,24 +51,6 @@ pub struct Described {
     pub code: Option<u64>,
     /// The directory in which the compiler of its unit ran.
     pub directory: Option<String>,
-}
-
-impl Described {
-    /// The length of all its names and paths.
-    pub(super) fn text_bytes(&self) -> usize {
-        let names = [
-            &self.linkage_name,
-            &self.name,
-            &self.qualified_name,
-            &self.directory,
-        ];
-        let file = match &self.declared {
-            Some(Declared::At(file, _) | Declared::Lines(file, ..)) => file.len(),
-            None => 0,
-        };
-        let names = names.into_iter().flatten().map(String::len);
-        names.sum::<usize>().saturating_add(file)
-    }
 }
 
 impl Lines<'_> {

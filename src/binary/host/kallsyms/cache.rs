@@ -1,20 +1,22 @@
 //! The kernel's own symbols, kept from one start of proftool to the next: see [`crate::cache`].
 //!
 //! ```text
-//!   key         the start of the kernel (boot_id), its build (notes), and what its list begins with for
-//!               this user: names are hidden from some
-//!   contents    core    start, end, text: u64 each
-//!               symbols number: u32, then start, end: u64 and the end of the name: u32 of each
-//!               names   one after the other
+//!   key    the start of the kernel (boot_id), its build (notes), and what its list begins with for
+//!          this user: names are hidden from some
+//!   rows   all zero: core as start and end, and text
+//!          1, start of a symbol: its size and name
 //! ```
 
 use std::io::Read;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Kallsyms, Others, Symbol};
+use serde::{Deserialize, Serialize};
+
+use super::{Kallsyms, Others};
 use crate::base::Avma;
-use crate::cache::{Cache, Contents};
+use crate::cache::{Cache, Contents, Rows};
 use crate::files;
 
 const NAME: &str = "kernel-symbols";
@@ -53,87 +55,62 @@ fn key(list: &Path) -> Option<Vec<u8>> {
 /// modules.
 fn written(kernel: &Kallsyms) -> Option<Vec<u8>> {
     let core = kernel.core.clone()?;
-    let text = kernel.text?.0;
-    let own: Vec<&Symbol> = kernel
-        .symbols
-        .iter()
-        .filter(|symbol| core.contains(&symbol.start))
-        .collect();
-    let mut body = Vec::new();
-    for number in [core.start, core.end, text] {
-        body.extend(number.to_le_bytes());
-    }
-    body.extend(u32::try_from(own.len()).ok()?.to_le_bytes());
-    let mut names = String::new();
-    for symbol in own {
-        names.push_str(super::named(&kernel.names, symbol.name));
-        body.extend(symbol.start.to_le_bytes());
-        body.extend(symbol.end.to_le_bytes());
-        body.extend(u32::try_from(names.len()).ok()?.to_le_bytes());
-    }
-    body.extend(names.into_bytes());
-    Some(body)
+    let head = (HEAD, Row::Kernel(core.start, core.end, kernel.text?.0));
+    let own = kernel.symbols.iter().filter(|it| core.contains(&it.start));
+    let own = own.map(|symbol| {
+        let name = super::named(&kernel.names, symbol.name);
+        // Not the end, which has nine bytes more.
+        let size = symbol.end.saturating_sub(symbol.start);
+        (key_of(symbol.start), Row::Symbol(size, name))
+    });
+    Rows::contents(iter::once(head).chain(own))
 }
 
-/// The bytes of one symbol.
-const ROW: usize = 20;
+const HEAD: [u8; 9] = [0; 9];
+
+fn key_of(start: u64) -> [u8; 9] {
+    let mut key = [1; 9];
+    key[1..].copy_from_slice(&start.to_be_bytes());
+    key
+}
+
+#[derive(Serialize, Deserialize)]
+enum Row<'k> {
+    /// The start and end of the core, and its text.
+    Kernel(u64, u64, u64),
+    /// The size of a symbol and its name.
+    Symbol(u64, &'k str),
+}
 
 /// Symbols that are looked up where they were read, as few of them are asked for.
 #[derive(Debug)]
-pub(super) struct KeptSymbols {
-    contents: Contents,
-    /// Where the rows begin and end. The names are behind them.
-    rows: (usize, usize),
-}
+pub(super) struct KeptSymbols(Rows<9>);
 
 impl KeptSymbols {
-    fn rows(&self) -> &[[u8; ROW]] {
-        let rows = self.contents.bytes().get(self.rows.0..self.rows.1);
-        rows.unwrap_or_default().as_chunks().0
-    }
-
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.rows().len()
+        self.0.keys().len().saturating_sub(1)
     }
 
-    /// The one that contains `address`: start, end and name.
+    /// The one that contains `address`: start, size and name.
     pub(super) fn at(&self, address: u64) -> Option<(u64, u64, &str)> {
-        let rows = self.rows();
-        let after = rows.partition_point(|row| numbers(row).0 <= address);
-        let place = after.checked_sub(1)?;
-        let (start, end, to) = numbers(rows.get(place)?);
-        let before = place.checked_sub(1).and_then(|before| rows.get(before));
-        let from = before.map_or(0, |row| numbers(row).2);
-        let names = self.contents.bytes().get(self.rows.1..)?;
-        let name = str::from_utf8(names.get(from..to)?).ok()?;
-        (start <= address && address < end).then_some((start, end, name))
+        let (key, Row::Symbol(size, name)) = self.0.at_or_before(&key_of(address))? else {
+            return None;
+        };
+        let start = u64::from_be_bytes(*key.last_chunk()?);
+        (address.checked_sub(start)? < size).then_some((start, size, name))
     }
-}
-
-/// The start and end of a symbol, and where its name ends.
-fn numbers(row: &[u8; ROW]) -> (u64, u64, usize) {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, name @ ..] = *row;
-    let start = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-    let end = u64::from_le_bytes([i, j, k, l, m, n, o, p]);
-    (start, end, u32::from_le_bytes(name) as usize)
 }
 
 /// The symbols in these contents.
 fn read(contents: Contents) -> Option<Kallsyms> {
-    let bytes = contents.bytes();
-    let (start, rest) = bytes.split_first_chunk()?;
-    let (end, rest) = rest.split_first_chunk()?;
-    let (text, rest) = rest.split_first_chunk()?;
-    let [start, end, text] = [start, end, text].map(|number| u64::from_le_bytes(*number));
-    let (number, rest) = rest.split_first_chunk()?;
-    let length = (u32::from_le_bytes(*number) as usize).checked_mul(ROW)?;
-    let from = bytes.len().checked_sub(rest.len())?;
-    let rows = (from, from.checked_add(length)?);
-    (rows.1 <= bytes.len()).then(|| Kallsyms {
+    let rows = Rows::of(contents)?;
+    let Row::Kernel(start, end, text) = rows.get(&HEAD)? else {
+        return None;
+    };
+    Some(Kallsyms {
         text: Some(Avma(text)),
         core: Some(start..end),
-        kept: Some(Arc::new(KeptSymbols { contents, rows })),
+        kept: Some(Arc::new(KeptSymbols(rows))),
         ..Kallsyms::default()
     })
 }

@@ -197,10 +197,10 @@ impl Kallsyms {
             return others.list.get_or_init(read).at(address);
         }
         if let Some(kept) = &self.kept {
-            let (start, end, name) = kept.at(address.0)?;
+            let (start, size, name) = kept.at(address.0)?;
             return Some(KernelFunction {
                 start: Avma(start),
-                size: end.saturating_sub(start),
+                size,
                 name,
                 module: None,
             });

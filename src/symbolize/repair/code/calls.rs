@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use crate::base::Svma;
+use crate::cache::Kept;
 use crate::scan::{self, Destination, Exits, Leaving, LeavingKind};
 use crate::symbolize::definitions::Definition;
 use crate::trace::ImageId;
 
 use super::super::function_exits::{FunctionStart, To};
-use super::kept_exits::KeptExits;
 use super::{Code, KEPT_EXITS};
 
 // How many functions are looked into for a call: programs have one in their first.
@@ -63,14 +63,16 @@ impl Code<'_> {
     pub(super) fn exits(&self, place: FunctionStart) -> Option<Rc<Exits>> {
         self.exits.get(&place, || {
             let binary = self.binary(place.image)?;
-            let kept =
-                self.kept_exits[place.image].get_or_init(|| KeptExits::of(binary.kept(KEPT_EXITS)));
-            let exits = match kept.of_function(place.start) {
-                Some(kept) => Some(kept),
-                // The tables of a file take long to read, and what was kept needs none.
-                None => self.single(place.image)?.leaving(Svma(place.start)),
-            };
-            exits.map(Rc::new)
+            let kept = self.kept_exits[place.image]
+                .get_or_init(|| Kept::open(binary.place_to_keep(KEPT_EXITS)));
+            let key = place.start.to_be_bytes();
+            if let Some(known) = kept.get::<Exits>(&key) {
+                return Some(Rc::new(known));
+            }
+            // The tables of a file take long to read, and what was kept needs none.
+            let found = self.single(place.image)?.leaving(Svma(place.start))?;
+            kept.add(key, &found);
+            Some(Rc::new(found))
         })
     }
 

@@ -2,7 +2,6 @@
 
 mod c_runtime;
 mod calls;
-mod kept_exits;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -13,11 +12,11 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, Exports, FunctionSymbol, SymbolSource};
+use crate::cache::{Kept, Place};
 use crate::scan::{self, Callees, Destination, Exits, FileTables, LeavingKind, Single};
 use crate::trace::{ImageId, Trace};
 
-use self::kept_exits::KeptExits;
-use super::callers::Callers;
+use super::callers::{self, Callers};
 use super::frames::Frames;
 use super::function_exits::{Function, FunctionStart, Site, To, WayOut};
 use super::mapped::{self, Mapped};
@@ -60,7 +59,7 @@ pub(super) struct Code<'h> {
     functions: Memo<FunctionStart, Option<Rc<Function>>>,
     /// How control leaves what starts at a place, alone; `None` where its code cannot be read.
     exits: Memo<FunctionStart, Option<Rc<Exits>>>,
-    kept_exits: IdVec<ImageId, OnceCell<KeptExits>>,
+    kept_exits: IdVec<ImageId, OnceCell<Kept<8>>>,
     /// The calls of each of these by where they return to, in order of address.
     returns: Memo<FunctionStart, Rc<[(u64, u32)]>>,
     wholes: Memo<FunctionStart, FunctionStart>,
@@ -321,18 +320,19 @@ impl<'h> Code<'h> {
             if size > LARGE {
                 return None;
             }
-            let kept = binary.kept(KEPT_CALLERS);
-            if let Some(kept) = kept.and_then(|kept| Callers::read(kept.bytes())) {
+            let place = binary.place_to_keep(KEPT_CALLERS);
+            let kept = place.as_ref().and_then(Place::load).and_then(Callers::kept);
+            if let Some(kept) = kept {
                 return Some(Rc::new(kept));
             }
             let calls = scan::calls(binary, None).ok()?;
             let exports = binary.exports();
             let exported = exports.addresses().map(|start| start.0);
-            let callers = Callers::of(&calls, exported);
-            if calls.problems.is_empty() {
-                binary.keep(KEPT_CALLERS, &callers.written());
+            let contents = callers::contents(&calls, exported)?;
+            if let Some(place) = place.filter(|_| calls.problems.is_empty()) {
+                place.store(&contents);
             }
-            Some(Rc::new(callers))
+            Callers::kept(contents.into()).map(Rc::new)
         })
     }
 
@@ -393,21 +393,9 @@ impl<'h> Code<'h> {
 
     /// Keeps how control leaves functions for the next start, if a cache was given for that.
     pub(super) fn keep_exits(&self) {
-        let mut of_images: FxHashMap<ImageId, Vec<(u64, Rc<Exits>)>> = FxHashMap::default();
-        for (place, exits) in &*self.exits.known() {
-            if let Some(exits) = exits {
-                let of_image = of_images.entry(place.image).or_default();
-                of_image.push((place.start, exits.clone()));
-            }
-        }
-        for (image, mut exits) in of_images {
-            let (Some(binary), Some(kept)) = (self.binary(image), self.kept_exits[image].get())
-            else {
-                continue;
-            };
-            exits.sort_unstable_by_key(|&(start, _)| start);
-            let bytes = binary.keeps().then(|| kept.with(&exits)).flatten();
-            bytes.and_then(|bytes| binary.keep(KEPT_EXITS, &bytes));
+        for kept in self.kept_exits.iter().filter_map(OnceCell::get) {
+            // It does not matter if that fails.
+            let _ = kept.store();
         }
     }
 }

@@ -12,6 +12,12 @@
 //! others may read them, or if a symbolic link leads to them. Code that reads contents checks them like
 //! any other input. A new file replaces the old one only when it is complete. If anything fails,
 //! proftool goes on without the cache.
+//!
+//! Contents are values in the format of [postcard](https://postcard.jamesmunns.com): as a whole, or many
+//! of them by key, as [`Rows`].
+
+mod kept;
+mod rows;
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::Hasher;
@@ -19,12 +25,18 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHasher;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Timespec, Timestamps, UTIME_NOW};
+use serde::{Deserialize, Serialize};
 
-const MAGIC: &[u8; 8] = b"proftoo1";
+pub use self::kept::Kept;
+pub use self::rows::Rows;
+
+/// The last byte counts the formats of what is kept, so that no other one is misread.
+const MAGIC: &[u8; 8] = b"proftoo2";
 /// The largest file that is read or written, in bytes.
 const FILE_LIMIT: u64 = 64 << 20;
 /// What all files may have together, in bytes. Beyond it those go that were not used for longest.
@@ -53,6 +65,49 @@ impl Contents {
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
+}
+
+impl From<Vec<u8>> for Contents {
+    fn from(bytes: Vec<u8>) -> Contents {
+        Contents { bytes, start: 0 }
+    }
+}
+
+/// Where something is kept: in which cache, under which name, and for which key.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The cache.
+    pub cache: Arc<Cache>,
+    /// The name of a file in it.
+    pub name: String,
+    /// What the contents are true for.
+    pub key: Vec<u8>,
+}
+
+impl Place {
+    /// What was kept here.
+    pub fn load(&self) -> Option<Contents> {
+        self.cache.load(&self.name, &self.key)
+    }
+
+    /// Keeps these contents here. It does not matter if that fails.
+    pub fn store(&self, contents: &[u8]) -> Option<()> {
+        self.cache.store(&self.name, &self.key, contents)
+    }
+}
+
+/// The bytes of a value; `None` if it has a part that cannot be kept.
+pub fn encode(value: &impl Serialize) -> Option<Vec<u8>> {
+    postcard::to_stdvec(value).ok()
+}
+
+/// The value that consists of these bytes, all of them.
+///
+/// Bytes of any kind are safe to decode: a text is taken from them, and a list grows with what is read, as
+/// serde does not believe a stated length of more than a megabyte.
+pub fn decode<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
+    rest.is_empty().then_some(value)
 }
 
 impl Cache {
