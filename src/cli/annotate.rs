@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proftool::analysis::annotate::{Summary, Sums};
 use proftool::export::json;
-use proftool::input::{CodeError, MachineCode, SourceFiles, StaticCalls, Syntax};
+use proftool::input::{CodeError, MachineCode, SourceFiles, Syntax};
 use proftool::profile::{FunctionId, Listing, NoSource, Profile, SourceText};
 use proftool::view::Subject;
 use proftool::view::annotate::{self, AnnotateView, Material, Options};
@@ -18,6 +18,7 @@ use super::choice;
 use super::function;
 use super::look::{Format, Look};
 use super::query::Query;
+use super::query::open::Needs;
 use super::sources::{self, SourceChoice};
 
 /// The lines before and behind those with weight.
@@ -92,7 +93,7 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open_with_addresses()?;
+    let profile = args.query.open(Needs::ADDRESSES)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let function = match function::find(&subject, &args.function) {
@@ -120,7 +121,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
         assembly: args.asm,
     };
-    let reading = args.query.reading(StaticCalls::Off);
+    let reading = args.query.reading(Needs::STACKS);
     let mut looking = Looking {
         sums: &Sums::of(&profile, &selection),
         code: &MachineCode::new(&profile, args.listing.syntax, &reading),

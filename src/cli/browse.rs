@@ -20,6 +20,7 @@ use super::failure::{Misused, hinted};
 use super::look::ScreenArgs;
 use super::query::Query;
 use super::query::by::{By, Rows};
+use super::query::open::Needs;
 use super::query::time::time_range;
 use super::sources;
 use super::top::{self, Seen, Shown, Source, Start, State, Written};
@@ -67,7 +68,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let by = args.rows.by;
     // Before the file is read, which may take long.
     refuse_rows(by, &args.query)?;
-    let (profile, reading) = args.query.open_for_rows_of_all_views(by)?;
+    // All that any of its views needs.
+    let needs = Needs {
+        ranges: true,
+        ..Needs::ADDRESSES
+    };
+    let reading = args.query.reading(needs);
+    let profile = args.query.open(needs)?;
+    args.query.refuse_rows(by, &profile)?;
     args.query.refuse_without_stacks(&profile, "browse")?;
     let event = args
         .query

@@ -12,6 +12,7 @@ use super::choice;
 use super::function;
 use super::look::Look;
 use super::query::Query;
+use super::query::open::Needs;
 
 /// The rows of each list when nothing is asked for.
 const ROWS: usize = 15;
@@ -50,7 +51,10 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open_with_call_lines()?;
+    let profile = args.query.open(Needs {
+        ranges: true,
+        ..Needs::LINES
+    })?;
     args.query.refuse_without_calls(&profile, "detail")?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);

@@ -28,6 +28,7 @@ use super::failure;
 use super::html;
 use super::in_code::InCode;
 use super::query::Query;
+use super::query::open::Needs;
 use super::sources::{self, SourceChoice};
 
 /// The arguments of `proftool export`.
@@ -166,9 +167,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Format::Bolt => return calls_for_bolt(args),
         Format::Pprof | Format::Callgrind | Format::Firefox | Format::Otlp => {
-            args.query.open_with_lines_of_stacks()?
+            args.query.open(Needs::LINES)?
         }
-        _ => args.query.open(StaticCalls::Off)?,
+        _ => args.query.open(Needs::STACKS)?,
     };
     args.query
         .refuse_without_stacks(&profile, args.to.option())?;
@@ -255,7 +256,7 @@ fn records(args: &Args, subject: &Subject, stacks: &CallStacks) -> perf_script::
 
 /// Writes the calls of the program for llvm-bolt: the counted ones, else those on stacks.
 fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open_with_addresses()?;
+    let profile = args.query.open(Needs::ADDRESSES)?;
     args.query
         .refuse_without_stacks(&profile, args.to.option())?;
     let selection = args.query.select(&profile)?;
@@ -285,7 +286,7 @@ fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
         .map(|(_, function)| function)
         .filter(|function| seen.insert(*function))
         .collect();
-    let reading = args.query.reading(StaticCalls::Off);
+    let reading = args.query.reading(Needs::STACKS);
     let Some(program) = LinkedProgram::of(&profile, &functions, &reading) else {
         let text = "no program of this recording has symbols, by which llvm-bolt knows functions";
         return Err(failure::hinted(text.into(), None));
@@ -340,7 +341,10 @@ fn drawing(args: &Args) -> anyhow::Result<ExitCode> {
         Degree::None => args.in_code.calls(),
         _ => StaticCalls::Off,
     };
-    let profile = args.query.open_for_totals(calls)?;
+    let profile = args.query.open(Needs {
+        calls,
+        ..Needs::TOTALS
+    })?;
     match degree {
         Degree::None => args.query.refuse_without_calls(&profile, "--to dot")?,
         _ => args.query.refuse_without_stacks(&profile, "--collapse")?,

@@ -19,6 +19,7 @@ use super::in_code::InCode;
 use super::look::{Look, share};
 use super::query::Query;
 use super::query::by::{By, Rows};
+use super::query::open::Needs;
 
 /// The entries that a text has when nothing is asked for.
 const ENTRIES: usize = 20;
@@ -271,7 +272,7 @@ fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
     if args.counts.counts.is_empty() {
         return Ok(());
     }
-    let options = args.query.reading(StaticCalls::Off);
+    let options = args.query.reading(Needs::STACKS);
     let files = &args.counts.counts;
     Ok(input::join_counts(profile, files, &options)?)
 }

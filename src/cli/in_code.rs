@@ -5,6 +5,7 @@ use proftool::input::StaticCalls;
 use proftool::profile::Profile;
 
 use super::query::Query;
+use super::query::open::Needs;
 
 /// Which calls of the code are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,10 +22,11 @@ impl InCode {
     /// Reads the profile with these calls, and with what ranges need where the code is not to be left
     /// out.
     pub fn open(self, query: &Query) -> anyhow::Result<Profile> {
-        match self {
-            InCode::Off => query.open(StaticCalls::Off),
-            InCode::Auto | InCode::On => query.open_for_totals(self.calls()),
-        }
+        query.open(Needs {
+            calls: self.calls(),
+            ranges: self != InCode::Off,
+            ..Needs::STACKS
+        })
     }
 
     /// Which calls are read.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use proftool::analysis::report::Summary;
 use proftool::export::{json, text};
-use proftool::input::StaticCalls;
+use proftool::input::{SourceLines, StaticCalls};
 use proftool::view::Names;
 use proftool::view::report::{self, Options};
 
@@ -14,6 +14,7 @@ use super::html;
 use super::in_code::InCode;
 use super::look::Look;
 use super::query::Query;
+use super::query::open::Needs;
 use super::sources::{self, SourceChoice};
 
 /// The rows of each list when nothing is asked for.
@@ -54,10 +55,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let rules = (args.source.as_ref(), args.look.output.strict);
         return html::write(&args.query, names, Some(path), rules);
     }
-    let profile = args.query.open_with_lines(match args.in_code {
-        // What was not sampled counts, too.
-        InCode::Auto | InCode::On => StaticCalls::All,
-        InCode::Off => StaticCalls::Off,
+    let profile = args.query.open(Needs {
+        calls: match args.in_code {
+            // What was not sampled counts, too.
+            InCode::Auto | InCode::On => StaticCalls::All,
+            InCode::Off => StaticCalls::Off,
+        },
+        lines: SourceLines::OfSamples,
+        ..Needs::TOTALS
     })?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);

@@ -17,6 +17,7 @@ use super::in_code::InCode;
 use super::look::{Format, Look};
 use super::query::Query;
 use super::query::by::Rows;
+use super::query::open::Needs;
 use super::tree_notes;
 
 /// The lines that a text has when nothing is asked for.
@@ -106,7 +107,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.check_rows()?;
     let profile = match args.in_code {
         InCode::Off => args.query.open_for_rows(by)?,
-        in_code => args.query.open(in_code.calls())?,
+        in_code => args.query.open(Needs {
+            calls: in_code.calls(),
+            ..Needs::STACKS
+        })?,
     };
     args.query.refuse_without_stacks(&profile, "tree")?;
     let level = if args.bottom_up {

@@ -15,7 +15,7 @@ use proftool::analysis::threads::timeline::{self, Asked, AskedFunction, Timeline
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Stacks};
 use proftool::base::IdVec;
 use proftool::export::html::{self, Document, EventViews, Within};
-use proftool::input::{Audience, MachineCode, StaticCalls, Syntax};
+use proftool::input::{Audience, MachineCode, Syntax};
 use proftool::profile::{PathId, Profile, Selection};
 use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
@@ -27,6 +27,7 @@ use super::annotate::Looking;
 use super::answer;
 use super::failure;
 use super::query::Query;
+use super::query::open::Needs;
 use super::sources::{self, SourceChoice};
 
 /// The largest total that scripts compute with exactly.
@@ -40,7 +41,11 @@ pub fn write(
     (source, strict): (Option<&SourceChoice>, bool),
 ) -> anyhow::Result<ExitCode> {
     answer::output::check(output, &query.inputs())?;
-    let profile = query.open_with_times_and_addresses()?;
+    let profile = query.open(Needs {
+        ranges: true,
+        times: true,
+        ..Needs::ADDRESSES
+    })?;
     query.refuse_without_stacks(&profile, "a page")?;
     let selections = query.selections(&profile)?;
     if selections.iter().any(|it| it.1.total() > LARGEST) {
@@ -86,7 +91,7 @@ pub fn write(
             }
         })
         .collect();
-    let reading = query.reading(StaticCalls::Off);
+    let reading = query.reading(Needs::STACKS);
     let code = &MachineCode::new(&profile, Syntax::Att, &reading);
     let left_out = &RefCell::new(BTreeMap::new());
     let sources: Vec<_> = (arranged.iter())

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
-use proftool::input::{self, StaticCalls};
 use proftool::profile::{Profile, RowKind, RowLevel, Selection};
 use proftool::view::flat::Sort;
 
+use super::open::Needs;
 use super::{Counting, Query};
 use crate::cli::failure::{Misused, hinted};
 use crate::cli::look::SortKeyParser;
@@ -110,27 +110,20 @@ impl By {
 }
 
 impl Query {
-    /// Reads the profile with what all views of these rows need.
-    pub fn open_for_rows_of_all_views(&self, by: By) -> anyhow::Result<(Profile, input::Options)> {
-        let (profile, reading) = self.open_for_all_views()?;
-        self.refuse_rows(by, &profile)?;
-        Ok((profile, reading))
-    }
-
     /// Reads the profile with what these rows need.
     pub fn open_for_rows(&self, by: By) -> anyhow::Result<Profile> {
-        let profile = match by {
-            By::File | By::Line => self.open_with_lines_of_stacks(),
-            By::Address => self.open_with_addresses(),
-            By::Module => self.open(StaticCalls::Off),
-            _ => self.open_for_totals(StaticCalls::Off),
-        }?;
+        let profile = self.open(match by {
+            By::File | By::Line => Needs::LINES,
+            By::Address => Needs::ADDRESSES,
+            By::Module => Needs::STACKS,
+            _ => Needs::TOTALS,
+        })?;
         self.refuse_rows(by, &profile)?;
         Ok(profile)
     }
 
     /// Refuses rows that the profile does not know.
-    fn refuse_rows(&self, by: By, profile: &Profile) -> anyhow::Result<()> {
+    pub fn refuse_rows(&self, by: By, profile: &Profile) -> anyhow::Result<()> {
         if by.is_other() {
             self.refuse_without_stacks(profile, &by.option())?;
         }

@@ -9,94 +9,52 @@ use super::super::failure::{self, hinted};
 use super::super::progress::Meter;
 use super::Query;
 
+/// What a view needs beyond the functions on stacks. Each takes time: line tables are large, and ranges
+/// need the code.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// The calls of the code.
+    pub calls: StaticCalls,
+    /// What totals as ranges need if stacks were cut.
+    pub ranges: bool,
+    /// The lines of samples, or those from which calls were made.
+    pub lines: SourceLines,
+    /// The addresses of machine code.
+    pub addresses: bool,
+    /// The times of samples.
+    pub times: bool,
+}
+
+impl Needs {
+    /// For totals, as ranges if stacks were cut.
+    pub const TOTALS: Needs = Needs {
+        ranges: true,
+        ..Needs::STACKS
+    };
+    /// For stacks and nothing else.
+    pub const STACKS: Needs = Needs {
+        calls: StaticCalls::Off,
+        ranges: false,
+        lines: SourceLines::None,
+        addresses: false,
+        times: false,
+    };
+    /// For stacks with the lines from which calls were made.
+    pub const LINES: Needs = Needs {
+        lines: SourceLines::OfCalls,
+        ..Needs::STACKS
+    };
+    /// For stacks with these lines, and the addresses of machine code.
+    pub const ADDRESSES: Needs = Needs {
+        addresses: true,
+        ..Needs::LINES
+    };
+}
+
 impl Query {
-    /// Reads the profile, with these calls of the code.
-    pub fn open(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        self.open_as(&self.reading(calls))
-    }
-
-    /// Reads the profile, with these calls of the code, and with what totals as ranges need if stacks
-    /// were cut.
-    pub fn open_for_totals(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
-            ranges: true,
-            ..self.reading(calls)
-        })
-    }
-
-    /// [`Query::open_with_addresses`], with what totals as ranges need and the times of samples.
-    pub fn open_with_times_and_addresses(&self) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
-            lines: SourceLines::OfCalls,
-            addresses: true,
-            ranges: true,
-            keeps_times: true,
-            ..self.reading(StaticCalls::Off)
-        })
-    }
-
-    /// [`Query::open_for_totals`], with the lines that samples were taken in.
-    pub fn open_with_lines(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
-            lines: SourceLines::OfSamples,
-            ranges: true,
-            ..self.reading(calls)
-        })
-    }
-
-    /// [`Query::open_for_totals`], with the lines from which calls were made.
-    pub fn open_with_call_lines(&self) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
-            ranges: true,
-            lines: SourceLines::OfCalls,
-            ..self.reading(StaticCalls::Off)
-        })
-    }
-
-    /// How the file is read with the lines from which calls were made, and the addresses of machine code.
-    fn reading_addresses(&self) -> input::Options {
-        input::Options {
-            lines: SourceLines::OfCalls,
-            addresses: true,
-            ..self.reading(StaticCalls::Off)
-        }
-    }
-
-    /// [`Query::open_with_lines_of_stacks`], with the addresses of machine code.
-    pub fn open_with_addresses(&self) -> anyhow::Result<Profile> {
-        self.open_as(&self.reading_addresses())
-    }
-
-    /// Reads the profile with all that any view needs, and says how.
-    pub fn open_for_all_views(&self) -> anyhow::Result<(Profile, input::Options)> {
-        let reading = input::Options {
-            ranges: true,
-            ..self.reading_addresses()
-        };
-        Ok((self.open_as(&reading)?, reading))
-    }
-
-    /// Reads the profile with the lines from which calls were made, for formats of stacks.
-    pub fn open_with_lines_of_stacks(&self) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
-            lines: SourceLines::OfCalls,
-            ..self.reading(StaticCalls::Off)
-        })
-    }
-
-    /// Reads a gmon.out as gprof reads it, with these calls of the code.
-    pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<AsGprof> {
-        let opened = input::open_as_gprof(self.file(), &self.reading(calls));
-        opened?.ok_or_else(|| {
-            let text = "gprof's text needs call counts, which samples do not have";
-            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary PROGRAM --classic";
-            hinted(text.into(), Some(hint.into()))
-        })
-    }
-
-    fn open_as(&self, options: &input::Options) -> anyhow::Result<Profile> {
+    pub fn open(&self, needs: Needs) -> anyhow::Result<Profile> {
         let mut meter = Meter::new();
-        let opened = input::open(self.file(), options, &mut |done, total| {
+        let opened = input::open(self.file(), &self.reading(needs), &mut |done, total| {
             self.read.set(self.read.get().max(done));
             meter.show(done, total)
         });
@@ -113,19 +71,33 @@ impl Query {
         Ok(profile)
     }
 
+    /// Reads a gmon.out as gprof reads it, with these calls of the code.
+    pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<AsGprof> {
+        let needs = Needs {
+            calls,
+            ..Needs::STACKS
+        };
+        let opened = input::open_as_gprof(self.file(), &self.reading(needs));
+        opened?.ok_or_else(|| {
+            let text = "gprof's text needs call counts, which samples do not have";
+            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary PROGRAM --classic";
+            hinted(text.into(), Some(hint.into()))
+        })
+    }
+
     /// How the file is read.
-    pub fn reading(&self, calls: StaticCalls) -> input::Options {
+    pub fn reading(&self, needs: Needs) -> input::Options {
         input::Options {
             symfs: self.symfs.clone(),
             inlines: !self.no_inline,
             repairs: !self.no_repair,
-            calls,
-            ranges: false,
+            calls: needs.calls,
+            ranges: needs.ranges,
             cache: cache_directory().filter(|_| !self.no_cache),
-            lines: SourceLines::None,
-            addresses: false,
+            lines: needs.lines,
+            addresses: needs.addresses,
             time: self.time.unwrap_or_default(),
-            keeps_times: false,
+            keeps_times: needs.times,
             program: self.binary.clone(),
             sum: self.sum.clone(),
             folded_weights: self.folded.weights(),
