@@ -150,7 +150,7 @@ pub fn cycle_order(
     order.into_iter().map(|(_, _, id)| id).collect()
 }
 
-/// A number in the order of numbers.
+// `f64` in the order of numbers.
 struct Ordered(f64);
 
 impl Ord for Ordered {

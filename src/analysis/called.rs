@@ -26,7 +26,7 @@ pub struct Called {
     pub is_least: bool,
     /// The number of calls by which its self weight is divided; `None` where it is not known, or 0.
     pub self_divisor: Option<u64>,
-    /// The same for its total.
+    /// The number of calls by which its total is divided; `None` where it is not known, or 0.
     pub total_divisor: Option<u64>,
 }
 
@@ -62,8 +62,8 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Option<IdVec<Fun
     Some(called.collect::<Vec<_>>().into())
 }
 
-/// The functions that ran, in order of id: those on the stack of some sample, and those of which a call was
-/// counted although they took too little time for one.
+/// The functions that ran, in order of id: those on the stack of some sample, and those of which a
+/// call was counted although they took too little time for one.
 pub fn ran(profile: &Profile, weights: &FunctionWeights) -> Vec<FunctionId> {
     let mut ran: Vec<FunctionId> = weights.present().collect();
     if let Some(counts) = &profile.counts {

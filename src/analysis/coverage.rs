@@ -24,8 +24,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Computes the coverage of the functions that are `within`; others count only where they call
-    /// these.
+    /// Computes the coverage of the functions `within`; others count only where they call these.
     pub fn of(
         profile: &Profile,
         selection: &Selection,

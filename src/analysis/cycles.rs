@@ -13,9 +13,9 @@ use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallArc, CycleId, Cycles};
 use crate::profile::{FunctionId, Profile, Selection};
 
-/// The number of cycles, the heaviest first, for which the best answer is searched for thoroughly.
+// The heaviest cycles, for which the best answer is searched for thoroughly.
 const IN_EXACT: usize = 16;
-/// The other cycles are searched if they have at most this many members: milliseconds altogether.
+// The other cycles are searched if they have at most this many members: milliseconds altogether.
 const QUICK: usize = 8;
 
 /// The figures of all cycles, and of functions that call themselves.
@@ -132,7 +132,8 @@ impl Summary {
     pub fn inside(&self, cycle: CycleId) -> Vec<ArcId> {
         let graph = &self.graph.graph;
         let members = self.graph.cycles.members()[cycle].iter();
-        // These are in order of id, which a stable sort keeps: of a million arcs few weights differ.
+        // These are in order of id, which a stable sort keeps: of a million arcs few weights
+        // differ.
         let arcs = members.flat_map(|&member| graph.callees(member));
         let arcs = arcs.filter(|&id| !graph.arcs()[id].is_self() && self.is_inside(id));
         let mut keys: Vec<(u64, ArcId)> = arcs.map(|id| (self.weight(id), id)).collect();
@@ -140,8 +141,8 @@ impl Summary {
         keys.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The arcs to the members of a cycle from other functions, from outside and from inside, in order
-    /// of callee.
+    /// The arcs to the members of a cycle from other functions, from outside and from inside, in
+    /// order of callee.
     pub fn arcs_to(&self, cycle: CycleId) -> impl Iterator<Item = ArcId> + Clone {
         let graph = &self.graph.graph;
         let members = self.graph.cycles.members()[cycle].iter();
@@ -162,7 +163,6 @@ impl Summary {
     }
 }
 
-/// For each cycle, arcs whose removal breaks it.
 fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
     let (graph, cycles) = (&summary.graph, &summary.cycles);
     let cut: FxHashSet<_> = cycles
@@ -194,7 +194,6 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
     breaking
 }
 
-/// Finds the cycles that fall apart without the arcs that are only calls through pointers.
 fn only_through_pointer(
     summary: &graph::Summary,
     options: &graph::Options,
@@ -207,9 +206,9 @@ fn only_through_pointer(
     rests.collect::<Vec<_>>().into()
 }
 
-/// The functions that call themselves, in order of id.
 fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
-    // Through missing frames a function recurses, but does not call itself: in a cycle that is said.
+    // Through missing frames a function recurses, but does not call itself: in a cycle that is
+    // said.
     let is_in_cycle = |arc: &CallArc| summary.cycles.of()[arc.from].is_some();
     let own = summary
         .graph
@@ -220,7 +219,7 @@ fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
     own.map(|arc| arc.from).collect()
 }
 
-/// What an arc inside of a cycle counts: the weight of its samples; without stacks its calls.
+// The weight of its samples; without stacks its calls.
 fn weight(summary: &graph::Summary, arc: &CallArc) -> u64 {
     if summary.has_stacks() {
         arc.weight

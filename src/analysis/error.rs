@@ -6,15 +6,15 @@
 //! ```text
 //!               calls   share by calls   measured   error
 //!   a ─▶ sort       9              90 %        5 %   + 85 %    many short sorts
-//!   b ─▶ sort       1              10 %       95 %   - 85 %    one long one; 85 % are misattributed
+//!   b ─▶ sort       1              10 %       95 %   - 85 %    one long one; 85 % off
 //! ```
 //!
 //! *One step* applies the assumption once, to measured time, so its error is that of the assumption
 //! at this arc. The propagated figure also contains the errors of all callees.
 //!
 //! A share that samples measure is itself uncertain. Of n samples in a callee a part p came from
-//! one caller with a standard error of √(p (1 - p) / n): see [`sampling_error`](super::sampling_error).
-//! If every event was recorded, there is no error.
+//! one caller with a standard error of √(p (1 - p) / n): see
+//! [`sampling_error`](super::sampling_error). If every event was recorded, there is no error.
 
 use super::attribution::Attribution;
 use super::flow::Flow;
@@ -101,8 +101,8 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Leaves out what says nothing of gprof's assumption, as calls are missing: arcs to functions of
-    /// which not all calls were counted, and the totals of functions that lead to such arcs.
+    // What says nothing of gprof's assumption, as calls are missing: arcs to functions of which not
+    // all calls were counted, and the totals of functions that lead to such arcs.
     pub(super) fn leave_out_uncounted(&mut self, graph: &CallGraph, counts: &Counts) {
         let is_whole = |arc: &CallArc| arc.calls.is_some() && counts.has_all_of(arc.to);
         let mut is_known = IdVec::filled(true, graph.functions());
@@ -236,7 +236,6 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
     }
 }
 
-/// For each group the effective number of the samples in it.
 fn effective_numbers(
     profile: &Profile,
     selection: &Selection,

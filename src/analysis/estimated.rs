@@ -37,7 +37,7 @@ pub struct Estimate {
     pub cycles: Cycles,
     /// The times, with totals of all functions.
     pub attribution: Attribution,
-    /// What came over arcs inside of cycles; where there are none, nothing.
+    // What came over arcs inside of cycles; where there are none, nothing.
     inside: Option<IdVec<ArcId, Option<Portion>>>,
 }
 
@@ -99,7 +99,8 @@ fn estimate(
         let Some(cycle) = cycles.of()[id] else {
             return attribution.total(id);
         };
-        // Where arcs without calls, or without those that are cut, make other cycles than the calls.
+        // Where arcs without calls, or without those that are cut, make other cycles than the
+        // calls.
         let least = attribution.functions[id].total();
         let most = attribution.cycles[cycle].portion.total();
         inside.total(id).max(least).min(most.max(least))

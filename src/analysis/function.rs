@@ -21,7 +21,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Computes all figures of a function; `rule` says what descendants contribute where it recurses.
+    /// Computes all figures of a function; `rule` says what descendants contribute where it
+    /// recurses.
     ///
     /// ```
     /// use proftool::analysis::detail::Rule;

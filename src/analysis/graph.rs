@@ -118,13 +118,13 @@ pub struct Summary {
     /// The parts of totals that cut stacks hide, by all known calls, including those that are left
     /// out of the graph.
     pub hidden: Hidden,
-    /// The same for cycles.
+    // As `hidden`, for cycles.
     hidden_cycles: IdVec<CycleId, AtMost>,
     /// The number of samples that began in each function.
     pub root_samples: IdVec<FunctionId, u64>,
     /// The place of each function in the order of names.
     pub ranks: IdVec<FunctionId, u32>,
-    /// What the estimates begin with: the weight of each function itself, and what came over arcs.
+    // What the estimates begin with: the weight of each function itself, and what came over arcs.
     self_weights: IdVec<FunctionId, f64>,
     flow: Flow,
     has_stacks: bool,
@@ -198,7 +198,6 @@ impl Summary {
         summary
     }
 
-    /// Puts weight on the account of callers, by the model.
     fn attribute(&mut self, profile: &Profile, selection: &Selection, measured: Attribution) {
         let is_counted = profile.counts.is_some();
         let (graph, cycles) = (&self.graph, &self.cycles);
@@ -236,7 +235,6 @@ impl Summary {
         };
     }
 
-    /// Counts the calls of functions and cycles, and numbers the cycles.
     fn count(&mut self, profile: &Profile) {
         let (graph, cycles) = (&self.graph, &self.cycles);
         let counts = profile.counts.as_ref();
@@ -248,7 +246,6 @@ impl Summary {
         }
     }
 
-    /// What Fonseca's method gives for the same graph.
     pub(super) fn fonseca(&self) -> Estimate {
         fonseca::estimate(&self.graph, &self.self_weights, &self.flow, Rule::Sound)
     }
@@ -314,7 +311,6 @@ impl Summary {
     }
 }
 
-/// The graph of all calls that are not left out, and the arcs that are.
 fn calls_that_count(
     profile: &Profile,
     selection: &Selection,
@@ -326,8 +322,8 @@ fn calls_that_count(
         without.any(|these| these.has(arc.from, arc.to))
     };
     let left_out = graph.arcs().iter().copied().filter(is_left_out).collect();
-    // The code may have been looked at beyond what is on stacks. Where these were cut, that is shown
-    // only if it was asked for.
+    // The code may have been looked at beyond what is on stacks. Where these were cut, that is
+    // shown only if it was asked for.
     let only_sampled = cut::is_any(profile) && !options.code_makes_cycles;
     let on_stacks = only_sampled.then(|| profile.functions_on_stacks());
     let is_beyond = |arc: &CallArc| {
@@ -338,12 +334,11 @@ fn calls_that_count(
     (graph, left_out)
 }
 
-/// Whether an arc can be part of a cycle.
 pub(super) fn forms_cycles(arc: &CallArc, options: &Options) -> bool {
     options.code_makes_cycles || arc.is_observed()
 }
 
-/// The cycles, without those that only weak arcs hold together.
+// Without those that only weak arcs hold together.
 fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stacks: bool) -> Cycles {
     let least = options.cycle_cut / 100.0 * selection.total() as f64;
     let of_callee = callee_calls(graph);
@@ -357,7 +352,6 @@ fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stack
     Cycles::find_strong(graph, |arc| forms_cycles(arc, options), weak)
 }
 
-/// For each function how often it was called.
 fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
     let mut sums = IdVec::filled(0u64, graph.functions());
     for arc in graph.arcs() {
@@ -366,7 +360,7 @@ fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
     sums
 }
 
-/// The measured weights of arcs, those inside of cycles included, and of roots.
+// Arcs inside of cycles included.
 fn flow_of_arcs(graph: &CallGraph, measured: &Attribution) -> Flow {
     let arcs = graph.arcs().iter().map(|arc| arc.weight as f64);
     Flow {

@@ -109,8 +109,8 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         estimate(profile, selection, &mut weights);
     }
     if profile.paths.has_inferred() {
-        // A sample rests on restored frames alone if no recorded frame of the function is on its stack.
-        // So the outermost frames are looked for once more, among the recorded ones only.
+        // A sample rests on restored frames alone if no recorded frame of the function is on its
+        // stack. So the outermost frames are looked for once more, among the recorded ones only.
         weights.inferred = weights.total.clone();
         links.walk(&profile.paths, |step| match step {
             Step::Enter(id) if !profile.paths[id].inferred => {
@@ -129,7 +129,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
     weights
 }
 
-/// Puts estimates in place of totals that no stack shows.
+// Puts estimates in place of totals that no stack shows.
 fn estimate(profile: &Profile, selection: &Selection, weights: &mut FunctionWeights) {
     if !profile.counts.iter().any(|counts| counts.are_any()) {
         weights.basis = Basis::Nothing;

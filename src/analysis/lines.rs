@@ -18,7 +18,7 @@ pub struct LineWeight {
 /// The lines of all functions.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// By function, then by decreasing weight, then by file and line.
+    // By function, then by decreasing weight, then by file and line.
     rows: Vec<LineWeight>,
 }
 

@@ -25,7 +25,6 @@ use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallGraph, Cycles, GroupId};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
-/// Weight while it is summed up.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     self_weight: u64,
@@ -38,16 +37,14 @@ impl Sum {
     }
 }
 
-/// How a stack came into a group.
 #[derive(Clone, Copy)]
 enum Arrival {
     Root(FunctionId),
     Call(ArcId),
-    /// Over an arc that was deleted from the graph.
+    // Over an arc that was deleted from the graph.
     Unseen,
 }
 
-/// The sums so far.
 struct Sums {
     functions: IdVec<FunctionId, Sum>,
     roots: IdVec<FunctionId, Sum>,

@@ -2,10 +2,10 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | [`inclusive`] | how much weight is in a function or call path itself, and how much in and under it? |
+//! | [`inclusive`] | how much weight is in a function or path, and how much in and under it? |
 //! | [`tree`] | who calls whom, from the root inwards or from the leaf outwards? |
-//! | [`call_stacks`] | which distinct stacks have samples, and which calls on them add up to totals? |
-//! | [`detail`] | to which callers is the time of a function distributed, and from which callees does it come? |
+//! | [`call_stacks`] | which stacks have samples, and which calls on them add up to totals? |
+//! | [`detail`] | to which callers does a function's time go, and from which callees is it? |
 //! | [`detail::pairs`] | what does each callee contribute to each caller? |
 //! | [`call_sites`] | from which lines does a function call, and from which is it called? |
 //! | [`cut`] | how much larger can a total be, where stacks were cut? |
@@ -27,7 +27,8 @@
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
-//! A view shows several answers at once. Each of these modules computes them in one value, its `Summary`:
+//! A view shows several answers at once. Each of these modules computes them in one value, its
+//! `Summary`:
 //!
 //! | module | figures |
 //! |---|---|
@@ -35,7 +36,7 @@
 //! | [`report`] | the first questions about a recording |
 //! | [`function`] | one function |
 //! | [`annotate`] | one function by source line and by address of its machine code |
-//! | [`graph`] | callers and callees: the calls that count, their cycles, how weight is shared among callers |
+//! | [`graph`] | the calls that count, their cycles, how weight is shared among callers |
 //! | [`cycles`] | recursion: entries of cycles, depths, the calls whose removal breaks them |
 //! | [`owners`] | crates, libraries and directories |
 //! | [`code`] | the calls in the code, and what samples showed of them |

@@ -35,7 +35,8 @@ use crate::profile::FunctionId;
 ///
 /// let mut builder = Builder::default();
 /// let module = builder.module(Module { name: "app".into(), path: "app".into() });
-/// let [a, b, log, write] = ["a", "b", "log", "write"].map(|name| builder.function(Function::named(name, module)));
+/// let named = |name| builder.function(Function::named(name, module));
+/// let [a, b, log, write] = ["a", "b", "log", "write"].map(named);
 /// for (from, to, calls) in [(a, log, 1), (b, log, 3), (log, write, 1)] {
 ///     builder.count(Some(from), to, calls);
 /// }
@@ -87,8 +88,8 @@ pub fn propagate(
     for function in functions.ids() {
         let group = cycles.group(function);
         roots[function] = match shared[group] {
-            // Nothing is known to call it, so it keeps what it has. Of a cycle that nothing calls it is
-            // not known which member was entered: only the cycle as a whole keeps it.
+            // Nothing is known to call it, so it keeps what it has. Of a cycle that nothing calls
+            // it is not known which member was entered: only the cycle as a whole keeps it.
             0.0 if cycles.of()[function].is_none() => groups[group],
             0.0 => Portion::default(),
             all => groups[group] * (flow.roots[function] / all),
@@ -121,7 +122,7 @@ pub fn propagate(
     }
 }
 
-/// For each arc whether it carries weight from its callee to its caller.
+// From its callee to its caller.
 pub(super) fn carrying(graph: &CallGraph, cycles: &Cycles, flow: &Flow) -> IdVec<ArcId, bool> {
     let mut place: IdVec<GroupId, u32> = IdVec::filled(0, cycles.groups());
     for (at, group) in (0u32..).zip(cycles.callees_first()) {

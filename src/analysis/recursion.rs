@@ -91,7 +91,7 @@ pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Dept
     depths_with(&totals, profile, selection, cycles)
 }
 
-/// The same, where the totals of functions are known already.
+// [`depths`], where the totals of functions are known already.
 pub(super) fn depths_with(
     totals: &IdVec<FunctionId, u64>,
     profile: &Profile,

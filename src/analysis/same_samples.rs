@@ -33,18 +33,18 @@ pub struct Member {
     pub recurses: bool,
 }
 
-/// What the walk has seen of a function that was asked for.
+// What the walk has seen of a function that was asked for.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// The number of its frames on the way to the path at hand.
+    // The number of its frames on the way to the path at hand.
     depth: u32,
     recurses: bool,
-    /// Its samples: intervals of the stacks in the order of the walk, disjoint, rising and with a
-    /// gap between them.
+    // Its samples: intervals of the stacks in the order of the walk, disjoint, rising and with a
+    // gap between them.
     intervals: Vec<(u32, u32)>,
-    /// The number of sampled stacks before its open outermost path.
+    // The number of sampled stacks before its open outermost path.
     begin: u32,
-    /// The place at which it was seen first, in the order of the walk.
+    // The place at which it was seen first, in the order of the walk.
     first: u32,
 }
 

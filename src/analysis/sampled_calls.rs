@@ -17,8 +17,8 @@ pub struct SampledCall {
     pub weight: u64,
 }
 
-/// Returns the calls of machine code by machine code, in order of caller, address and callee. Inlined
-/// calls are left out. Empty if the profile has no addresses.
+/// Returns the calls of machine code by machine code, in order of caller, address and callee.
+/// Inlined calls are left out. Empty if the profile has no addresses.
 pub fn sampled_calls(profile: &Profile, selection: &Selection) -> Vec<SampledCall> {
     let Some(places) = &profile.places else {
         return Vec::new();

@@ -16,7 +16,7 @@ use crate::profile::{Profile, Selection};
 
 /// The part of estimates that are within the stated error, in percent.
 pub const CONFIDENCE: u32 = 95;
-/// Standard errors on each side of an estimate that hold the truth with [`CONFIDENCE`].
+// Standard errors on each side of an estimate that hold the truth with [`CONFIDENCE`].
 const WIDTH: f64 = 1.96;
 
 /// What can be said of the error of shares.
@@ -40,7 +40,8 @@ pub enum SamplingError {
     Sampled {
         /// The effective number of samples, at least 1.
         effective_samples: f64,
-        /// The half-width of the interval around a share of one half, the least certain one; 0 to 1.
+        /// The half-width of the interval around a share of one half, the least certain one; 0 to
+        /// 1.
         half_width: f64,
     },
 }
@@ -96,7 +97,7 @@ pub fn of(profile: &Profile, selection: &Selection) -> SamplingError {
     }
 }
 
-/// The effective number of samples: the square of the sum of weights by the sum of their squares.
+// (Σ w)² / Σ w².
 pub(super) fn effective_number(weight: f64, squares: f64) -> f64 {
     if squares > 0.0 {
         weight * weight / squares
@@ -105,7 +106,7 @@ pub(super) fn effective_number(weight: f64, squares: f64) -> f64 {
     }
 }
 
-/// The standard error of a share, 0 to 1, of that many samples.
+// Of a share, 0 to 1, of that many samples.
 pub(super) fn standard_error(share: f64, number: f64) -> f64 {
     let variance = share * (1.0 - share) / number.max(1.0);
     variance.max(0.0).sqrt()

@@ -24,8 +24,8 @@ pub struct Wait {
     pub caller: Option<FunctionId>,
 }
 
-/// The weight of each wait, with the heaviest first. The sum is that of the selection. Linear in paths
-/// and rows.
+/// The weight of each wait, with the heaviest first. The sum is that of the selection. Linear in
+/// paths and rows.
 pub fn by_function(profile: &Profile, selection: &Selection) -> Vec<(Wait, u64)> {
     let module = |path: PathId| profile.functions[profile.paths[path].function].module;
     let is_kernel = |path: PathId| profile.modules[module(path)].is_kernel();

@@ -8,8 +8,8 @@ use crate::profile::{AddressId, FunctionId, Listing, PlaceId, Places, Profile, S
 /// The weights of one address of a function's machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressWeights {
-    /// The stated address: of the instruction, where the machine code is known. Else it is the address as
-    /// it was sampled, of a call one inside of its instruction.
+    /// The stated address: of the instruction, where the machine code is known. Else it is the
+    /// address as it was sampled, of a call one inside of its instruction.
     pub address: u64,
     /// The weight of the samples taken there.
     pub self_weight: u64,
@@ -30,7 +30,7 @@ pub struct CodeWeights {
     pub inlined_elsewhere: u64,
 }
 
-/// The function in whose machine code each row was taken; `None` for those without an address.
+// `None` for rows without an address.
 pub(super) fn machine_functions(
     profile: &Profile,
     places: &Places,
@@ -68,7 +68,6 @@ impl Sums<'_> {
         addresses
     }
 
-    /// The frames of the function's machine code, with their addresses.
     fn machine_frames(
         &self,
         placed: &Placed<'_>,
@@ -81,8 +80,8 @@ impl Sums<'_> {
         })
     }
 
-    /// The weights of the function's machine code; `None` where no address of it is known. With a listing
-    /// they are those of its instructions.
+    // `None` where no address of it is known. With a listing the weights are those of its
+    // instructions.
     pub(super) fn code(
         &self,
         placed: &Placed<'_>,

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The self weight of a line is that of the samples taken in it, the total that of all samples that
-//! were in it or in what it calls, inlined calls included. A sample counts once for each line and each
-//! address, however often the function is on its stack. So no total exceeds that of the function, and
-//! the self weights add up to its self weight.
+//! were in it or in what it calls, inlined calls included. A sample counts once for each line and
+//! each address, however often the function is on its stack. So no total exceeds that of the
+//! function, and the self weights add up to its self weight.
 
 mod code;
 
@@ -29,8 +29,8 @@ pub struct LineWeights {
     pub line: Option<LineId>,
     /// The weight of the samples taken in it.
     pub self_weight: u64,
-    /// The weight of the samples taken in it and in what it calls; `None` where the profile does not
-    /// have the lines of calls.
+    /// The weight of the samples taken in it and in what it calls; `None` where the profile does
+    /// not have the lines of calls.
     pub total: Option<u64>,
 }
 
@@ -55,23 +55,22 @@ pub struct Sums<'a> {
     profile: &'a Profile,
     selection: &'a Selection,
     by_function: FunctionWeights,
-    /// The numbers of the rows that end in each function.
+    // The numbers of the rows that end in each function.
     rows: Lists<u32>,
     placed: Option<Placed<'a>>,
 }
 
-/// What is known of places, by function: a profile has many of them, and a function few.
+// By function: a profile has many places, and a function few.
 #[derive(Debug)]
 struct Placed<'a> {
     places: &'a Places,
     weights: PlaceWeights,
-    /// The places of each function.
     of_function: Lists<PlaceId>,
-    /// The places that each function has called.
+    // The places that each function has called.
     called_by: Lists<PlaceId>,
-    /// For each row the function in whose machine code it was taken.
+    // For each row the function in whose machine code it was taken.
     machine: Vec<Option<FunctionId>>,
-    /// The numbers of the rows that were taken in the machine code of each function.
+    // The numbers of the rows that were taken in the machine code of each function.
     rows_within: Lists<u32>,
 }
 
@@ -103,15 +102,14 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The rows that end in a function, with their numbers.
     fn rows_of(&self, function: FunctionId) -> impl Iterator<Item = (usize, &'a SelectedRow)> {
         let rows = self.selection.rows();
         let numbers = self.rows.of(function.index()).iter();
         numbers.map(move |&number| (number as usize, &rows[number as usize]))
     }
 
-    /// Looks at one function; at its machine code by the instructions of `listing`, if there is one.
-    /// Linear in its places, what they call, and its rows, apart from sorting what it finds.
+    /// Looks at one function; at its machine code by the instructions of `listing`, if there is
+    /// one. Linear in its places, what they call, and its rows, apart from sorting what it finds.
     pub fn within(&self, function: FunctionId, listing: Option<&Listing>) -> Summary {
         let profile = self.profile;
         let mut own: FxHashMap<Option<LineId>, u64> = FxHashMap::default();
@@ -148,7 +146,6 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The total of each line of the function.
     fn line_totals(
         &self,
         placed: &Placed<'_>,
@@ -185,7 +182,6 @@ impl<'a> Placed<'a> {
         self.of_function.of(function.index()).iter().copied()
     }
 
-    /// The rows that were taken in the machine code of a function.
     fn rows_within<'s>(
         &self,
         selection: &'s Selection,

@@ -6,10 +6,9 @@ use super::Inside;
 use super::sequence::{Place, Sequence};
 use crate::base::Lists;
 
-/// How many neighbours and members may be passed while a row is improved.
+// How many neighbours and members may be passed while a row is improved.
 const WORK: usize = 1 << 27;
 
-/// A member at the other end of an arc.
 #[derive(Clone, Copy)]
 struct Neighbour {
     weight: u64,
@@ -17,7 +16,6 @@ struct Neighbour {
     is_callee: bool,
 }
 
-/// The neighbours of each member, both ways.
 fn neighbours(inside: &Inside) -> Lists<Neighbour> {
     let both_ways = inside.arcs.iter().flat_map(|&(from, to, weight, _)| {
         [(from, to, true), (to, from, false)].map(|(of, member, is_callee)| {
@@ -32,7 +30,7 @@ fn neighbours(inside: &Inside) -> Lists<Neighbour> {
     Lists::new(inside.members, both_ways)
 }
 
-/// A row by the rule of Eades, Lin and Smyth.
+// By the rule of Eades, Lin and Smyth.
 pub(super) fn good_row(inside: &Inside) -> Vec<u32> {
     let neighbours = neighbours(inside);
     let scale = scale(inside);
@@ -41,8 +39,8 @@ pub(super) fn good_row(inside: &Inside) -> Vec<u32> {
         members[from as usize].add(true, weight >> scale);
         members[to as usize].add(false, weight >> scale);
     }
-    // The largest turn is next. A turn that becomes worse stays in the row until it is next, and is put back
-    // then: most change often before they are.
+    // The largest turn is next. A turn that becomes worse stays in the row until it is next, and is
+    // put back then: most change often before they are.
     for (member, number) in members.iter_mut().zip(0..) {
         member.waits_with = member.turn(number);
     }
@@ -82,19 +80,19 @@ pub(super) fn good_row(inside: &Inside) -> Vec<u32> {
     front
 }
 
-/// How many low bits of all weights are left out so that their sum has 62 bits: the row is only a good
-/// one in any case.
+// How many low bits of all weights are left out so that their sum has 62 bits: the row is only a
+// good one in any case.
 fn scale(inside: &Inside) -> u32 {
     let sum: u128 = inside.arcs.iter().map(|arc| u128::from(arc.2)).sum();
     (u128::BITS - sum.leading_zeros()).saturating_sub(62)
 }
 
-/// The arcs of a member that are still to be decided, and its turn.
+// The arcs of a member that are still to be decided, and its turn.
 #[derive(Clone, Copy, Default)]
 struct Member {
-    /// The largest turn that it waits with; smaller ones are passed over.
+    // The largest turn that it waits with; smaller ones are passed over.
     waits_with: Turn,
-    /// What the arcs to callees weigh more than those from callers.
+    // What the arcs to callees weigh more than those from callers.
     surplus: i64,
     callees: u32,
     callers: u32,
@@ -130,16 +128,16 @@ impl Member {
     }
 }
 
-/// What member is next, and where it goes: sinks before sources before all others; of these those with the
-/// largest surplus of weight, then of arcs; then the first. One number, as rows of these are compared more
-/// than anything else: the surplus in the upper half, then that of arcs, then the member.
+// What member is next, and where it goes: sinks before sources before all others; of these those
+// with the largest surplus of weight, then of arcs; then the first. One number, as rows of these
+// are compared more than anything else: the surplus in the upper half, then that of arcs, then the
+// member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn(i128);
 
 impl Turn {
     const SINK: i64 = i64::MAX;
     const SOURCE: i64 = i64::MAX - 1;
-    /// Of a member that has its place.
     const PLACED: Turn = Turn(i128::MIN);
 
     fn new(surplus: i64, of_arcs: i64, member: u32) -> Turn {
@@ -156,7 +154,7 @@ impl Turn {
     }
 }
 
-/// The row with each member moved to where it is best, until none moves.
+// Each member is moved to where it is best, until none moves.
 pub(super) fn improved(inside: &Inside, row: &[u32]) -> Vec<u32> {
     let neighbours = neighbours(inside);
     let mut sequence = Sequence::new(row);
@@ -181,8 +179,8 @@ pub(super) fn improved(inside: &Inside, row: &[u32]) -> Vec<u32> {
     }
 }
 
-/// Where among its neighbours a member makes the arcs that lead backwards cheapest; `None` unless some
-/// place is better than where it is. `around` is for the places of the neighbours.
+// Among its neighbours, where the arcs that lead backwards become cheapest; `None` unless some
+// place is better than where it is. `around` is for the places of the neighbours.
 fn best_place(
     neighbours: &[Neighbour],
     sequence: &Sequence,
@@ -229,7 +227,8 @@ mod tests {
     use super::*;
     use crate::callgraph::ArcId;
 
-    /// A member calls all others; the sum of these weights does not fit the numbers that turns are made of.
+    // A member calls all others; the sum of these weights does not fit the numbers that turns are
+    // made of.
     #[test]
     fn weights_of_63_bits_do_not_overflow() {
         let members = 20u32;

@@ -1,8 +1,8 @@
 //! The arcs whose removal breaks a cycle: what to leave out to see inside of it.
 //!
 //! ```text
-//!   eval ─ 90 ─▶ call ─ 85 ─▶ eval        leaving out  call ─▶ error ─▶ eval  costs least at
-//!                call ─  2 ─▶ error ─ 1 ─▶ eval             error ─▶ eval (1) and call ─▶ eval (85)
+//!   eval ─ 90 ─▶ call ─ 85 ─▶ eval    leaving out  call ─▶ error ─▶ eval  costs least at
+//!                call ─  2 ─▶ error ─ 1 ─▶ eval         error ─▶ eval (1) and call ─▶ eval (85)
 //! ```
 //!
 //! It looks for the arcs with the least total weight, and among such sets for the smallest, whose
@@ -51,17 +51,17 @@ pub struct Breaking {
     pub is_best: bool,
 }
 
-/// What it costs to leave arcs out: their weight, then their number.
+// What it costs to leave arcs out: their weight, then their number.
 type Cost = (u128, u64);
 
 fn sum(a: Cost, b: Cost) -> Cost {
     (a.0 + b.0, a.1 + b.1)
 }
 
-/// The arcs inside of a cycle, between members by their place in the list of members.
+// Members are known by their place in the list of members.
 struct Inside {
     members: usize,
-    /// Caller, callee, weight, id.
+    // Caller, callee, weight, id.
     arcs: Vec<(u32, u32, u64, ArcId)>,
 }
 
@@ -79,7 +79,7 @@ pub fn lightest(
     lightest_at(&places(cycles), graph, cycles, cycle, exact, weight)
 }
 
-/// For each member its place in its cycle.
+// For each member its place in its cycle.
 pub(super) fn places(cycles: &Cycles) -> IdVec<FunctionId, u32> {
     let mut places = IdVec::filled(0, cycles.of().len());
     for members in cycles.members() {
@@ -90,7 +90,7 @@ pub(super) fn places(cycles: &Cycles) -> IdVec<FunctionId, u32> {
     places
 }
 
-/// [`lightest`], with the [places] of all members.
+// [`lightest`], with the places of all members.
 pub(super) fn lightest_at(
     places: &IdVec<FunctionId, u32>,
     graph: &CallGraph,
@@ -206,8 +206,8 @@ pub fn passing(
     passing
 }
 
-/// The best row: for each set of members the least cost of a row of them, from what it costs to
-/// put each of them last.
+// For each set of members the least cost of a row of them, from what it costs to put each of them
+// last.
 fn best_row(inside: &Inside) -> Vec<u32> {
     let members = inside.members;
     let mut callees: Vec<Vec<(usize, Cost)>> = vec![Vec::new(); members];
@@ -241,7 +241,7 @@ mod tests {
     use super::{Cost, Inside, best_row, good_row, improved, sum};
     use crate::callgraph::ArcId;
 
-    /// A cycle of `members` with `more` chords, by a simple random rule.
+    // A cycle of `members` with `more` chords.
     fn random(members: usize, more: usize, seed: &mut u64) -> Inside {
         let mut next = |below: usize| {
             *seed = seed
@@ -270,7 +270,7 @@ mod tests {
         back.fold((0, 0), |all, arc| sum(all, (u128::from(arc.2), 1)))
     }
 
-    /// The figures are those of this rule and these seeds; they guard against a worse rule.
+    // The figures are those of this rule and these seeds; they guard against a worse rule.
     #[test]
     fn the_heuristic_is_close_to_the_optimum() {
         let mut seed = 1;

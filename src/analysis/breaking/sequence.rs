@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   block 0        block 1        block 2
-//!   4 0 7 │ 3 places    1 5 │ …   moving 7 behind 5 changes blocks 0 and 1, and how many are before 1
+//!   4 0 7 │ 3 places    1 5 │ …   moving 7 behind 5 changes blocks 0 and 1, and what is before 1
 //! ```
 //!
-//! In a plain list each move would shift everything between the two places: tens of thousands of members
-//! in a large cycle.
+//! In a plain list each move would shift everything between the two places: tens of thousands of
+//! members in a large cycle.
 
-/// The number of members of a block at first; with twice as many all blocks are made again. Tests have small
-/// blocks, so that a few moves fill one.
+// With twice as many members a block is split: all are made again. Tests have small blocks, so that
+// a few moves fill one.
 const BLOCK: usize = if cfg!(test) { 8 } else { 512 };
 
-/// A place in the row: the number of the block in the upper half, the place in the block in the lower.
-/// Places compare as they stand in the row, until a member is moved.
+// The number of the block in the upper half, the place in the block in the lower. Places compare as
+// they stand in the row, until a member is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
@@ -31,17 +31,15 @@ impl Place {
     }
 }
 
-/// The row.
 pub(super) struct Sequence {
     blocks: Vec<Vec<u32>>,
-    /// For each block the number of members before it.
+    // For each block the number of members before it.
     before: Vec<usize>,
-    /// By member.
+    // By member.
     places: Vec<Place>,
 }
 
 impl Sequence {
-    /// Of all members, in this order.
     pub(super) fn new(row: &[u32]) -> Sequence {
         let mut sequence = Sequence {
             blocks: Vec::new(),
@@ -60,7 +58,7 @@ impl Sequence {
         }
     }
 
-    /// Notes the places of a block's members from this one on.
+    // The places of a block's members from this one on.
     fn number(&mut self, block: usize, from: usize) {
         let members = self.blocks[block].iter().enumerate().skip(from);
         for (at, &member) in members {
@@ -68,24 +66,24 @@ impl Sequence {
         }
     }
 
-    /// Where a member is.
     pub(super) fn place(&self, member: u32) -> Place {
         self.places[member as usize]
     }
 
-    /// The number of members before a place.
+    // The number of members before a place.
     fn rank(&self, place: Place) -> usize {
         self.before[place.block()] + place.at()
     }
 
-    /// Moves a member to another's place, and what is between the two by one towards where it was. Returns by
-    /// how many places it was moved.
+    // What is between the two moves by one towards where the member was. Returns by how many places
+    // it was moved.
     pub(super) fn shift(&mut self, member: u32, to: Place) -> usize {
         let from = self.place(member);
         let distance = self.rank(from).abs_diff(self.rank(to));
         let (source, target) = (from.block(), to.block());
         self.blocks[source].remove(from.at());
-        // Towards the back the member goes behind the one at that place, towards the front before it.
+        // Towards the back the member goes behind the one at that place, towards the front before
+        // it.
         let behind = from < to && source != target;
         let at = to.at() + usize::from(behind);
         self.blocks[target].insert(at, member);
@@ -111,7 +109,6 @@ impl Sequence {
         distance
     }
 
-    /// The members in order.
     pub(super) fn row(&self) -> impl Iterator<Item = u32> {
         self.blocks.iter().flatten().copied()
     }

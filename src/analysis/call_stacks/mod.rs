@@ -6,10 +6,10 @@
 //!            2 lex:7         caller: 1                        thread 2  stack 2  weight 1
 //! ```
 //!
-//! A stack is the id of its innermost frame; the frame's caller is a stack, too. A frame has the line at
-//! which it was executing: the call that it was in, or for the innermost the line of the sample. Lines
-//! of calls are there if the profile was read with them. A frame of collapsed recursion has the line of the
-//! innermost of its calls.
+//! A stack is the id of its innermost frame; the frame's caller is a stack, too. A frame has the
+//! line at which it was executing: the call that it was in, or for the innermost the line of the
+//! sample. Lines of calls are there if the profile was read with them. A frame of collapsed
+//! recursion has the line of the innermost of its calls.
 //!
 //! A profile adds equal samples up, so none of this has times.
 
@@ -64,8 +64,8 @@ pub struct StackSample {
 pub struct CallStacks {
     /// The frames; the caller of a frame always has the smaller id.
     pub frames: IdVec<StackId, StackFrame>,
-    /// The samples in order of thread and stack, each pair once. Their weights add up to the total of
-    /// the selection.
+    /// The samples in order of thread and stack, each pair once. Their weights add up to the total
+    /// of the selection.
     pub samples: Vec<StackSample>,
     /// Whether and how recursion was collapsed.
     pub collapse: Collapse,
@@ -120,7 +120,6 @@ impl CallStacks {
 
 type Collected = (IdVec<StackId, StackFrame>, Vec<StackSample>);
 
-/// The stacks as they are.
 fn whole(profile: &Profile, selection: &Selection) -> Collected {
     let mut frames: Distinct<StackId, StackFrame> = Distinct::default();
     let add = |frames: &mut Distinct<StackId, StackFrame>, caller, path: PathId, line| {
@@ -134,8 +133,8 @@ fn whole(profile: &Profile, selection: &Selection) -> Collected {
             across_gap: path.across_gap,
         })
     };
-    // Callers come before callees, so one pass from the last row finds all that are needed, and one from
-    // the first adds them after their callers.
+    // Callers come before callees, so one pass from the last row finds all that are needed, and one
+    // from the first adds them after their callers.
     let nowhere = IdVec::default();
     let tree = profile
         .places
@@ -190,11 +189,11 @@ fn whole(profile: &Profile, selection: &Selection) -> Collected {
     (frames.into_rows(), samples)
 }
 
-/// The stacks of the collapsed tree.
 fn collapsed(profile: &Profile, selection: &Selection, collapse: Collapse) -> Collected {
     let folded = Stacks::new(profile, selection).folded(collapse);
     let mut frames: Distinct<StackId, StackFrame> = Distinct::default();
-    // A frame counts as restored, or as called across missing frames, if all that are folded into it do.
+    // A frame counts as restored, or as called across missing frames, if all that are folded into
+    // it do.
     let mut recorded = IdVec::filled(false, folded.nodes.len());
     let mut adjacent = IdVec::filled(false, folded.nodes.len());
     for (id, path) in profile.paths.enumerate() {
@@ -247,8 +246,9 @@ fn collapsed(profile: &Profile, selection: &Selection, collapse: Collapse) -> Co
     (frames.into_rows(), samples)
 }
 
-/// Adds the nodes above `node`, which `place` leads to, from the innermost, each with the line of the call that
-/// leads out of it. Of several calls that are folded into a node, that is the innermost.
+// Adds the nodes above `node`, which `place` leads to, from the innermost, each with the line of
+// the call that leads out of it. Of several calls that are folded into a node, that is the
+// innermost.
 fn lines_of_calls(
     profile: &Profile,
     folded: &Folded,

@@ -1,14 +1,14 @@
 //! Calls by pairs of functions, each sample at the outermost call of the callee only.
 //!
-//! A reader of calls adds up what comes into a function over its arcs and takes the sum as the function's
-//! total. Under recursion that is right only if a sample comes into each function once:
+//! A reader of calls adds up what comes into a function over its arcs and takes the sum as the
+//! function's total. Under recursion that is right only if a sample comes into each function once:
 //!
 //! ```text
 //!   main ─▶ a ─▶ b ─▶ a ─▶ b        one sample: main→a and a→b count it, b→a does not
 //! ```
 //!
-//! So what comes in over all arcs of a function, those from outside of all functions included, is its
-//! total: the weight of the samples with the function anywhere on the stack, each once.
+//! So what comes in over all arcs of a function, those from outside of all functions included, is
+//! its total: the weight of the samples with the function anywhere on the stack, each once.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub type At = (FunctionId, Option<LineId>);
 pub struct OutermostCalls {
     /// The weight taken in each function itself, by line.
     pub selves: BTreeMap<At, u64>,
-    /// The weight that came into a callee by each call: of the caller with the line of the call (`None`
-    /// for outermost frames), and the callee.
+    /// The weight that came into a callee by each call: of the caller with the line of the call
+    /// (`None` for outermost frames), and the callee.
     pub calls: BTreeMap<(Option<At>, FunctionId), u64>,
 }
 

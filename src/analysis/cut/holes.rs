@@ -5,23 +5,21 @@ use rustc_hash::FxHashMap;
 use super::{Cut, is_row};
 use crate::profile::{FunctionId, FunctionSetId, PathId, PathWeights, Profile};
 
-/// A place of a stack at which callers are missing.
+// A place of a stack at which callers are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Hole {
-    /// The function outside of it; `None` where the stack is cut.
+    // `None` where the stack is cut.
     pub(super) outer: Option<FunctionId>,
-    /// The function inside of it.
     pub(super) inner: FunctionId,
-    /// The functions of which some are missing, if it is known that no others are.
+    // The functions of which some are missing, if it is known that no others are.
     pub(super) candidates: Option<FunctionSetId>,
 }
 
-/// The holes of the stacks of a selection.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
-    /// Each hole once, with the samples that have it.
+    // Each hole once, with the samples that have it.
     holes: Vec<(Hole, Cut)>,
-    /// The place in `holes` of the hole right outside of a path.
+    // The place in `holes` of the hole right outside of a path.
     at: FxHashMap<PathId, usize>,
 }
 
@@ -69,12 +67,10 @@ impl Holes {
         self.holes.is_empty()
     }
 
-    /// The holes, by their places, and the samples that have them.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (Hole, Cut)> {
         self.holes.iter().copied()
     }
 
-    /// The place of the hole right outside of a path.
     pub(super) fn at(&self, path: PathId) -> Option<usize> {
         self.at.get(&path).copied()
     }

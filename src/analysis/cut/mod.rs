@@ -90,8 +90,8 @@ impl AtMost {
 /// The weight that incomplete stacks hide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
-    /// For each function the weight of the samples that may have had it in a hole of their stack, and
-    /// have it nowhere on the part that is known; each sample counted once. Nothing for marks.
+    /// For each function the weight of the samples that may have had it in a hole of their stack,
+    /// and have it nowhere on the part that is known; each sample counted once. Nothing for marks.
     pub at_most: IdVec<FunctionId, AtMost>,
     /// The part of this weight that known calls allow: all of it where the bound is known.
     pub can_be: IdVec<FunctionId, u64>,
@@ -102,7 +102,6 @@ pub struct Hidden {
 }
 
 impl Hidden {
-    /// Nothing of this number of functions.
     pub(super) fn nothing(functions: usize) -> Hidden {
         Hidden {
             at_most: IdVec::filled(AtMost::default(), functions),
@@ -126,8 +125,8 @@ pub fn is_any(profile: &Profile) -> bool {
         || functions.any(|function| function.is_cut_mark())
 }
 
-/// What the incomplete stacks of the selection hide, by all calls that the profile's samples show and its
-/// code contains. Linear in rows, paths, functions, calls, and the frames outside of gaps.
+/// What the incomplete stacks of the selection hide, by all calls that the profile's samples show
+/// and its code contains. Linear in rows, paths, functions, calls, and the frames outside of gaps.
 ///
 /// ```
 /// use proftool::analysis::cut::{self, Unknown};
@@ -164,7 +163,7 @@ pub struct IncompleteStacks<'a> {
 }
 
 impl<'a> IncompleteStacks<'a> {
-    /// Finds them, and the functions that may be in their holes. Returns `None` if all stacks are whole.
+    /// Finds them, and the functions that may be in their holes; `None` if all stacks are whole.
     pub fn of(profile: &'a Profile, selection: &Selection) -> Option<IncompleteStacks<'a>> {
         if !is_any(profile) {
             return None;
@@ -231,8 +230,8 @@ impl<'a> IncompleteStacks<'a> {
         hidden
     }
 
-    /// For each of these cycles, which share no function, the weight of the samples that may have had a
-    /// member in a hole of their stack, and show none.
+    /// For each of these cycles, which share no function, the weight of the samples that may have
+    /// had a member in a hole of their stack, and show none.
     pub fn by_cycle<'c>(&self, cycles: impl Iterator<Item = &'c [FunctionId]>) -> Vec<AtMost> {
         let mut sums = self.stacks.sums();
         // Cycles are known by their first members.
@@ -270,8 +269,8 @@ impl<'a> IncompleteStacks<'a> {
         at_most
     }
 
-    /// Hands over, for each group of functions on incomplete stacks, the weights of these, as often as
-    /// they gain classes of holes on the way inwards. Groups are known by one of their functions.
+    // Groups are known by one of their functions; a group comes as often as it gains classes of
+    // holes on the way inwards.
     fn for_each_shown(
         &self,
         group: impl Fn(FunctionId) -> Option<FunctionId>,
@@ -317,20 +316,19 @@ impl<'a> IncompleteStacks<'a> {
     }
 }
 
-/// The most different sets of classes. From there on, a stack with a new set counts as one with holes of
-/// all classes, which makes bounds larger, never too small.
+// The most different sets of classes. From there on, a stack with a new set counts as one with
+// holes of all classes, which makes bounds larger, never too small.
 const SETS: usize = 1 << 12;
 
-/// The samples with incomplete stacks, by the classes of their holes.
 struct StacksByClasses {
-    /// The classes of the holes of each stack, down to each path.
+    // The classes of the holes of each stack, down to each path.
     classes: IdVec<PathId, u64>,
-    /// The weight of the samples with each set of classes.
+    // The weight of the samples with each set of classes.
     weights: FxHashMap<u64, u64>,
 }
 
 impl StacksByClasses {
-    /// `class` is that of the hole right outside of a path, as a bit, or nothing.
+    // `class` is that of the hole right outside of a path, as a bit, or nothing.
     fn of(profile: &Profile, weights: &PathWeights, class: impl Fn(PathId) -> u64) -> Self {
         let mut stacks = StacksByClasses {
             classes: IdVec::filled(0, profile.paths.len()),
@@ -359,14 +357,13 @@ impl StacksByClasses {
     }
 }
 
-/// Sums over sets of classes, each made once.
+// Sums over sets of classes, each made once.
 struct Sums<'a> {
     weights: &'a FxHashMap<u64, u64>,
     known: FxHashMap<u64, u64>,
 }
 
 impl Sums<'_> {
-    /// The weight of the samples that have a hole of any of these classes.
     fn with_any_of(&mut self, classes: u64) -> u64 {
         *self.known.entry(classes).or_insert_with(|| {
             let any = self.weights.iter().filter(|(of, _)| *of & classes != 0);
@@ -375,7 +372,7 @@ impl Sums<'_> {
     }
 }
 
-/// The classes of the holes of some stacks, of which those with a part of them are known already.
+// The classes of the holes of some stacks, of which those with a part of them are known already.
 #[derive(Clone, Copy)]
 struct NewClasses {
     before: u64,
@@ -383,13 +380,13 @@ struct NewClasses {
 }
 
 impl NewClasses {
-    /// Whether the stacks have holes of any of these classes, and those that are known had none.
+    // Whether the stacks have holes of any of these classes, and those that are known had none.
     fn any_of(self, classes: u64) -> bool {
         self.before & classes == 0 && self.now & classes != 0
     }
 }
 
-/// Whether a function is what whole samples are grouped by, such as a thread.
+// Whole samples are grouped by it: a thread, for example.
 fn is_row(profile: &Profile, function: FunctionId) -> bool {
     profile.functions[function].kind == FunctionKind::Row && profile.is_no_code(function)
 }

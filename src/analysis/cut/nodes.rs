@@ -3,14 +3,14 @@
 //! ```text
 //!   stacks             80 cut in f, which shows g;   main may call f, b does not
 //!   main;b;g   5       main ─▶ b ─▶ g        main       from 20 to 100
-//!   main;f;g  15         └───▶ f ─▶ g        main;b     from  5 to   5     nor does anything under it
-//!   cut        80                            main;f;g   from 15 to  95     the known part shows both
+//!   main;f;g  15         └───▶ f ─▶ g        main;b     from  5 to   5   nor does what is under it
+//!   cut        80                            main;f;g   from 15 to  95   the known part shows both
 //! ```
 //!
 //! A sample that passes a node has all functions on the way to it on its stack. So a node is passed
-//! by no more incomplete samples than show, or hide, each of these functions, and by no more samples
-//! in all than each of them may have. How much known calls allow is limited in the same way; where
-//! that is less, it is unknown whether the node can have as much as its bound.
+//! by no more incomplete samples than show, or hide, each of these functions, and by no more
+//! samples in all than each of them may have. How much known calls allow is limited in the same
+//! way; where that is less, it is unknown whether the node can have as much as its bound.
 
 use super::{AtMost, Hidden, Unknown};
 use crate::analysis::inclusive;
@@ -76,18 +76,18 @@ pub fn by_node(
     at_most
 }
 
-/// How much more than its weight a node may have.
+// How much more than its weight a node may have.
 #[derive(Clone, Copy, Debug, Default)]
 struct More {
     weight: u64,
-    /// The part that known calls allow.
+    // The part that known calls allow.
     can_be: u64,
-    /// Why it is unknown whether calls allow more than that, in the node's function or the closest one
-    /// above it where that is unknown.
+    // Why it is unknown whether calls allow more than that, in the node's function or the closest
+    // one above it where that is unknown.
     unknown: Option<Unknown>,
 }
 
-/// What the outermost nodes of a function have together.
+// What the outermost nodes of a function have together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     more: u64,
@@ -101,12 +101,11 @@ struct Bounds<'a> {
     total: u64,
     roots: Roots,
     more: IdVec<NodeId, More>,
-    /// Whether a node is under the mark of cut stacks, or the mark itself.
+    // Under the mark of cut stacks, or the mark itself.
     is_cut: IdVec<NodeId, bool>,
 }
 
 impl Bounds<'_> {
-    /// The bound of a node whose parent has one.
     fn add(&mut self, id: NodeId, node: &Node, parent: Option<(NodeId, Node)>) {
         let is_mark = self.profile.functions[node.function].is_cut_mark();
         self.is_cut[id] = is_mark || parent.is_some_and(|(parent, _)| self.is_cut[parent]);
@@ -147,7 +146,7 @@ impl Bounds<'_> {
         };
     }
 
-    /// Lets the outermost nodes of each function have together what it may have.
+    // Lets the outermost nodes of each function have together what it may have.
     fn cover(&mut self, tree: &CallTree) {
         let outermost = outermost(self.profile, tree);
         let mut sums = IdVec::filled(Sum::default(), self.profile.functions.len());
@@ -169,7 +168,7 @@ impl Bounds<'_> {
     }
 }
 
-/// The nodes without one of the same function above them.
+// Without one of the same function above them.
 fn outermost(profile: &Profile, tree: &CallTree) -> Vec<NodeId> {
     let mut depth = IdVec::filled(0u32, profile.functions.len());
     let mut open: Vec<(NodeId, FunctionId)> = Vec::new();

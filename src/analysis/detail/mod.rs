@@ -54,13 +54,13 @@ pub struct Neighbour {
     pub function: FunctionId,
     /// The weight that is distributed to it, or that it contributes.
     pub weight: u64,
-    /// Of a descendant: some stack leads from it back to the function. Of a caller: some stack leads
-    /// from the function to it.
+    /// Of a descendant: some stack leads from it back to the function. Of a caller: some stack
+    /// leads from the function to it.
     pub recursive: bool,
     /// Whether no recorded stack has this call: one of the two functions was restored each time.
     pub inferred: bool,
-    /// Whether on some stack the one's code was inlined into the other's: then not all of the weight is
-    /// under calls.
+    /// Whether on some stack the one's code was inlined into the other's: then not all of the
+    /// weight is under calls.
     pub inlined: bool,
 }
 
@@ -94,7 +94,8 @@ pub struct Detail {
     pub outermost: u64,
     /// Its immediate callers, the heaviest first.
     pub callers: Vec<Neighbour>,
-    /// Whether the weight of another function among the callers lacks what that took itself further in.
+    /// Whether the weight of another function among the callers lacks what that took itself further
+    /// in.
     pub callers_lack_own: bool,
     /// What it calls immediately, the heaviest first.
     pub descendants: Vec<Neighbour>,
@@ -122,8 +123,8 @@ impl Detail {
     }
 }
 
-/// The function's detail; estimated where calls were counted and no stacks recorded. Linear in paths,
-/// functions and rows.
+/// The function's detail; estimated where calls were counted and no stacks recorded. Linear in
+/// paths, functions and rows.
 ///
 /// ```
 /// use proftool::analysis::detail::{self, Rule};
@@ -199,8 +200,8 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
     }
 }
 
-/// The detail by numbers of calls. Callers and what has no caller add up to the total, and so do the
-/// function itself and its descendants, except for what rounding to whole numbers changes.
+// Callers and what has no caller add up to the total, and so do the function itself and its
+// descendants, except for what rounding to whole numbers changes.
 fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule: Rule) -> Detail {
     let mut own = IdVec::filled(0.0, profile.functions.len());
     for row in selection.rows() {
@@ -251,43 +252,43 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
     }
 }
 
-/// What is known of the calls between the function and another one.
+// What is known of the calls between the function and another one.
 #[derive(Clone, Copy, Default)]
 struct Side {
-    /// How many of them are on the stack at the moment.
+    // How many of them are on the stack at the moment.
     on_stack: u32,
     seen: bool,
-    /// Whether it was seen between two functions that were both recorded.
+    // It was seen between two functions that were both recorded.
     recorded: bool,
     inlined: bool,
     weight: u64,
     recursive: bool,
 }
 
-/// What had been taken, and how often the function had been entered, when a call was made.
+// What had been taken, and how often the function had been entered, when a call was made.
 struct Call {
     taken: u64,
     entered: u64,
 }
 
-/// Looks at the paths one after the other as they are entered and left.
+// Looks at the paths one after the other as they are entered and left.
 struct Watch<'a> {
     profile: &'a Profile,
     weights: &'a PathWeights,
     function: FunctionId,
     rule: Rule,
-    /// How often the function is on the stack.
+    // How often the function is on the stack.
     depth: usize,
-    /// How often it was entered so far.
+    // How often it was entered so far.
     entered: u64,
-    /// The self weight of each function so far: the difference between two moments is what it took
-    /// in between, which gives the weight under a call in one pass.
+    // The self weight of each function so far: the difference between two moments is what it took
+    // in between, which gives the weight under a call in one pass.
     taken: IdVec<FunctionId, u64>,
-    /// Callers.
+    // Callers.
     into: IdVec<FunctionId, Side>,
-    /// Descendants.
+    // Descendants.
     out_of: IdVec<FunctionId, Side>,
-    /// The calls of and by the function on the stack.
+    // The calls of and by the function on the stack.
     calls: Vec<Call>,
     total: u64,
     outermost: u64,
@@ -296,7 +297,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// What called the function, and what it called, by calls that were counted and that no sample has.
+    // By calls that were counted and that no sample has.
     fn take_counted(&mut self) {
         let counts = self.profile.counts.as_ref();
         for count in counts.map_or(&[][..], |counts| counts.calls()) {

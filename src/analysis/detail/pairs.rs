@@ -20,7 +20,8 @@ pub struct Pair {
     pub caller: FunctionId,
     /// The callee.
     pub callee: FunctionId,
-    /// The weight that the callee contributes to the caller, as in [`Rule::Strict`](super::Rule::Strict).
+    /// The weight that the callee contributes to the caller, as in
+    /// [`Rule::Strict`](super::Rule::Strict).
     pub weight: u64,
     /// Whether some stack leads from the callee to the caller and so to this call.
     pub caller_recurses: bool,
@@ -32,7 +33,6 @@ pub struct Pair {
     pub inlined: bool,
 }
 
-/// What is known of a pair while the stacks are walked.
 #[derive(Clone, Copy, Default)]
 struct State {
     on_stack: u32,
@@ -43,7 +43,7 @@ struct State {
     inlined: bool,
 }
 
-/// What a caller had when a call of it began.
+// What a caller had when a call of it began.
 #[derive(Clone, Copy)]
 struct Call {
     pair: PairId,
@@ -51,8 +51,8 @@ struct Call {
     entered: u64,
 }
 
-/// Returns all pairs on the stacks of the selected samples, in order of caller and callee. Linear in
-/// rows, paths and functions, apart from sorting.
+/// Returns all pairs on the stacks of the selected samples, in order of caller and callee. Linear
+/// in rows, paths and functions, apart from sorting.
 ///
 /// ```
 /// use proftool::analysis::detail::pairs;
@@ -110,8 +110,8 @@ pub fn of_all(profile: &Profile, selection: &Selection) -> Vec<Pair> {
                 let state = &mut states[call.pair];
                 state.on_stack -= 1;
                 state.callee_recurses |= entered[caller] > call.entered;
-                // Of equal calls in one another the outermost has all samples. Those taken in an inner
-                // activation of the caller are the caller's own.
+                // Of equal calls in one another the outermost has all samples. Those taken in an
+                // inner activation of the caller are the caller's own.
                 if state.on_stack == 0 {
                     state.weight += weights.total(id) - (taken[caller] - call.taken);
                 }

@@ -17,25 +17,22 @@
 
 use crate::profile::FunctionId;
 
-/// How many members and arcs may be visited in all cycles: the entries of each times its size.
+// Members and arcs that may be visited in all cycles: the entries of each times its size.
 pub(super) const WORK: usize = 1 << 25;
-/// How many entries of a cycle are followed however large it is.
+// Of a cycle however large it is.
 const LEAST: usize = 16;
 
-/// An entry that time is followed from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Followed {
-    /// The member.
     pub entry: FunctionId,
-    /// The part of the cycle's time that it stands for.
+    // The part of the cycle's time that it stands for.
     pub part: f64,
-    /// How often it was drawn; 0 if it stands for itself alone.
+    // How often it was drawn; 0 if it stands for itself alone.
     pub draws: u32,
 }
 
-/// The number of entries that may be followed in each cycle so that `work` is kept to. Cycles are
-/// given by their numbers of entries and their sizes. Cycles with fewer entries leave more to the
-/// others.
+// So that `work` is kept to. Cycles are given by their numbers of entries and their sizes. Cycles
+// with fewer entries leave more to the others.
 pub(super) fn most(cycles: &[(usize, usize)], work: usize) -> usize {
     let needed = |most: usize| {
         let each = cycles.iter().map(|&(entries, size)| {
@@ -57,8 +54,8 @@ pub(super) fn most(cycles: &[(usize, usize)], work: usize) -> usize {
     enough
 }
 
-/// The entries to follow, `most` of them or a few less: first those that stand for themselves, then those
-/// that were drawn, both in order of id. `entries` are all, with their parts, in order of id.
+// `most` of the entries or a few less: first those that stand for themselves, then those that were
+// drawn, both in order of id. `entries` are all, with their parts, in order of id.
 pub(super) fn choose(entries: &[(FunctionId, f64)], most: usize) -> Vec<Followed> {
     let itself = |&(entry, part): &(FunctionId, f64)| Followed {
         entry,
@@ -102,8 +99,8 @@ pub(super) fn choose(entries: &[(FunctionId, f64)], most: usize) -> Vec<Followed
     followed
 }
 
-/// Where in all steps, which are of length 1, the entry of a step is drawn: fractions of multiples
-/// of the golden ratio, which are spread evenly.
+// Where in all steps, which are of length 1, the entry of a step is drawn: fractions of multiples
+// of the golden ratio, which are spread evenly.
 fn place(step: usize) -> f64 {
     let fraction = (step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11;
     step as f64 + fraction as f64 / (1u64 << 53) as f64

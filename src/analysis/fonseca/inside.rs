@@ -4,14 +4,14 @@ use super::super::attribution::Portion;
 use super::Rule;
 use crate::callgraph::ArcId;
 
-/// A cycle by itself. Members are known by their places in it. What a walk visits most often lies
-/// closest together: large cycles do not fit into a processor's caches.
+// Members are known by their places in the cycle. What a walk visits most often lies closest
+// together: large cycles do not fit into a processor's caches.
 #[derive(Default)]
 pub(super) struct Inside {
     members: Vec<Member>,
-    /// For each member where its arcs begin; one more behind the last.
+    // For each member where its arcs begin; one more behind the last.
     first_arc: Vec<u32>,
-    /// Of each arc the callee, and the part of its callee that it stands for.
+    // Of each arc the callee, and the part of its callee that it stands for.
     to: Vec<u32>,
     ratio: Vec<f64>,
     id: Vec<ArcId>,
@@ -20,16 +20,16 @@ pub(super) struct Inside {
 #[derive(Clone, Copy)]
 struct Member {
     self_weight: f64,
-    /// With what comes from callees outside.
+    // With what comes from callees outside.
     total: f64,
-    /// In a walk: what the arcs from the level before add up to in ratios.
+    // In a walk: what the arcs from the level before add up to in ratios.
     ratios: f64,
-    /// In a walk: the member's part of the time.
+    // In a walk: the member's part of the time.
     part: f64,
 }
 
 impl Inside {
-    /// Adds the next member, with its arcs to members: their places, ids and ratios.
+    // Arcs to members: their places, ids and ratios.
     pub fn push(&mut self, portion: Portion, arcs: impl Iterator<Item = (u32, ArcId, f64)>) {
         self.members.push(Member {
             self_weight: portion.self_weight,
@@ -46,21 +46,20 @@ impl Inside {
     }
 }
 
-/// Walks through a cycle, one after the other, and what came over its arcs in all of them.
 pub(super) struct Walks {
     inside: Inside,
     rule: Rule,
-    /// By member: the distance from the entry, counted on from the walk before, so that those of older
-    /// walks are lower.
+    // By member: the distance from the entry, counted on from the walk before, so that those of
+    // older walks are lower.
     level: Vec<u32>,
-    /// The level that no walk so far has reached.
+    // The level that no walk so far has reached.
     next_level: u32,
-    /// Of the last walk: the members by distance, and the arcs that lead to the next level, those of
-    /// one member together; for each member where they begin.
+    // Of the last walk: the members by distance, and the arcs that lead to the next level, those of
+    // one member together; for each member where they begin.
     order: Vec<u32>,
     down: Vec<u32>,
     first_down: Vec<usize>,
-    /// By arc.
+    // What came over each arc in all walks.
     over: Vec<Portion>,
 }
 
@@ -79,8 +78,8 @@ impl Walks {
         }
     }
 
-    /// Follows `part` of the time of the cycle from one member; `has` is called with each member
-    /// and its time.
+    // Follows `part` of the time of the cycle from one member; `has` is called with each member and
+    // its time.
     pub fn follow(&mut self, entry: u32, part: f64, mut has: impl FnMut(u32, f64)) {
         self.find_levels(entry);
         let Inside {
@@ -106,8 +105,8 @@ impl Walks {
         }
     }
 
-    /// Finds the distances from a member, and the arcs that lead away from it. An arc of a member
-    /// leads to a level that is known by then: it has been reached, or is reached now.
+    // Finds the distances from a member, and the arcs that lead away from it. An arc of a member
+    // leads to a level that is known by then: it has been reached, or is reached now.
     fn find_levels(&mut self, entry: u32) {
         let Inside {
             members,
@@ -152,7 +151,7 @@ impl Walks {
         self.next_level = below + 1;
     }
 
-    /// What came over each arc of the cycle, and the place of the member that it leads to.
+    // With the place of the member that the arc leads to.
     pub fn over(&self) -> impl Iterator<Item = (ArcId, u32, Portion)> {
         let arcs = self.inside.id.iter().zip(&self.inside.to).zip(&self.over);
         arcs.map(|((&id, &to), &over)| (id, to, over))

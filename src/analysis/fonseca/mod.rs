@@ -63,8 +63,8 @@ pub struct Entries {
     pub members: Vec<(FunctionId, f64)>,
     /// Whether these are known; if not, it is not known how the cycle was entered.
     pub are_known: bool,
-    /// The number of members from which time was followed: fewer than there are where the cycle is too
-    /// large for all.
+    /// The number of members from which time was followed: fewer than there are where the cycle is
+    /// too large for all.
     pub followed: usize,
     /// The largest standard error of a member's total, in the unit of weights; 0 where all were
     /// followed.
@@ -83,7 +83,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the largest standard error in the cycle of a function; `None` where the estimate was not
+    /// The largest standard error in the cycle of a function; `None` where the estimate was not
     /// made from a sample.
     pub fn standard_error(&self, function: FunctionId) -> Option<f64> {
         let cycle = (*self.cycles.of().get(function)?)?;
@@ -93,8 +93,8 @@ impl Estimate {
 }
 
 /// Estimates times by the functions' own weights and `flow`. All arcs of the graph are taken for
-/// calls: [`CallGraph::without`] leaves others out. Linear in functions and arcs; in small cycles also
-/// in the number of entries, of which large ones follow no more than time allows.
+/// calls: [`CallGraph::without`] leaves others out. Linear in functions and arcs; in small cycles
+/// also in the number of entries, of which large ones follow no more than time allows.
 pub fn estimate(
     graph: &CallGraph,
     self_weights: &IdVec<FunctionId, f64>,
@@ -104,7 +104,7 @@ pub fn estimate(
     estimate_within(followed::WORK, graph, self_weights, flow, rule)
 }
 
-/// [`estimate`], with this number of members and arcs that may be visited in cycles.
+// `work` is the number of members and arcs that may be visited in cycles.
 fn estimate_within(
     work: usize,
     graph: &CallGraph,
@@ -159,14 +159,13 @@ struct Model<'a> {
     cycles: &'a Cycles,
     flow: &'a Flow,
     rule: Rule,
-    /// What came into each group from outside, and into each function from all others.
+    // What came into each group from outside, and into each function from all others.
     into_group: IdVec<GroupId, f64>,
     into_function: IdVec<FunctionId, f64>,
     functions: IdVec<FunctionId, Portion>,
     totals: IdVec<FunctionId, f64>,
     groups: IdVec<GroupId, Portion>,
     arcs: IdVec<ArcId, Option<Portion>>,
-    /// The place of each member in its cycle.
     place: IdVec<FunctionId, u32>,
 }
 
@@ -218,7 +217,7 @@ impl<'a> Model<'a> {
         model
     }
 
-    /// The part of its callee that an arc stands for.
+    // The part of its callee that an arc stands for.
     fn ratio(&self, arc: ArcId) -> f64 {
         let to = self.graph.arcs()[arc].to;
         let into = if self.cycles.is_within(&self.graph.arcs()[arc]) {
@@ -229,8 +228,8 @@ impl<'a> Model<'a> {
         self.rule.share(self.flow.arcs[arc], into)
     }
 
-    /// The same of an arc inside of a cycle. What is too little for a number still flows: alone it
-    /// carries everything.
+    // The part of its callee that an arc inside of a cycle stands for. What is too little for a
+    // number still flows: alone it carries everything.
     fn inner_ratio(&self, arc: ArcId) -> f64 {
         match self.rule {
             Rule::Sound => self.ratio(arc).max(f64::MIN_POSITIVE),
@@ -238,12 +237,11 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether an arc is there at all.
     fn flows(&self, arc: ArcId) -> bool {
         self.rule == Rule::Gprof2dot || self.flow.arcs[arc] > 0.0
     }
 
-    /// Gives a function what comes from callees outside of its group, which are done.
+    // Callees outside of its group, which are done.
     fn add_callees_outside(&mut self, function: FunctionId, group: GroupId) {
         for id in self.graph.callees(function) {
             let arc = &self.graph.arcs()[id];
@@ -256,7 +254,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Divides the time of a cycle among its members, from at most `most` of its entries.
+    // From at most `most` of its entries.
     fn divide(&mut self, cycle: CycleId, entries: &mut Entries, most: usize) {
         let chosen = followed::choose(&entries.members, most);
         entries.followed = chosen.len();
@@ -277,10 +275,9 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Divides the time of a cycle by a sample of its entries, and returns the largest standard error.
-    ///
-    /// What begins at a member is known: its part of the whole cycle. The sample tells what arrives
-    /// from the other entries, and stands for those only.
+    // By a sample of the entries; returns the largest standard error. What begins at a member is
+    // known: its part of the whole cycle. The sample tells what arrives from the other entries, and
+    // stands for those only.
     fn divide_sampled(
         &mut self,
         cycle: CycleId,
@@ -330,7 +327,7 @@ impl<'a> Model<'a> {
         largest
     }
 
-    /// The arcs of a cycle that time can be followed along.
+    // Only arcs that time can be followed along.
     fn inside(&self, cycle: CycleId) -> Inside {
         let mut inside = Inside::default();
         for &member in &self.cycles.members()[cycle] {
@@ -344,7 +341,6 @@ impl<'a> Model<'a> {
         inside
     }
 
-    /// The members at which a cycle is entered.
     fn entries(&self, cycle: CycleId) -> Entries {
         let members = &self.cycles.members()[cycle];
         let into = self.into_group[self.cycles.group_of_cycle(cycle)];
@@ -418,12 +414,12 @@ impl<'a> Model<'a> {
     }
 }
 
-/// What arrived at a member of a cycle from other entries than itself.
+// At a member of a cycle from other entries than itself.
 #[derive(Clone, Copy, Default)]
 struct Arrived {
-    /// From entries that stand for themselves.
+    // From entries that stand for themselves.
     certain: f64,
-    /// From those that were drawn, and the sum of the squares of what each draw gave.
+    // From those that were drawn, and the sum of the squares of what each draw gave.
     drawn: f64,
     squares: f64,
 }
@@ -438,7 +434,7 @@ impl Arrived {
         }
     }
 
-    /// The standard error of the sum of what was drawn, as of independent draws.
+    // Of the sum of what was drawn, as of independent draws.
     fn standard_error(&self, draws: u32) -> f64 {
         let draws = f64::from(draws);
         let spread = self.squares - self.drawn * self.drawn / draws;

@@ -8,28 +8,26 @@
 
 use super::GprofArc;
 
-/// The cycles, and the order that they leave.
 pub(super) struct Linked {
-    /// The members of each cycle, as gprof links them; cycles by the address of their heads.
+    // As gprof links the members of each cycle; cycles by the address of their heads.
     pub members: Vec<Vec<usize>>,
-    /// By function the topological number, callees first; members of one cycle share theirs.
+    // By function the topological number, callees first; members of one cycle share theirs.
     pub number: Vec<usize>,
 }
 
-/// State of the search.
 struct Search {
-    /// The place of a function on the stack, from 0, while it is there.
+    // The place of a function on the stack, from 0, while it is there.
     on_stack: Vec<Option<usize>>,
     stack: Vec<usize>,
-    /// Where on the stack each cycle begins, as far as it is known, or a function that is in none.
+    // Where on the stack each cycle begins, as far as it is known, or a function that is in none.
     segments: Vec<usize>,
     busy: Vec<bool>,
-    /// The topological number; 0 until it is assigned.
+    // The topological number; 0 until it is assigned.
     number: Vec<usize>,
-    /// On the way to the head of a function's cycle; a head leads to itself.
+    // On the way to the head of a function's cycle; a head leads to itself.
     towards_head: Vec<usize>,
     next: Vec<Option<usize>>,
-    /// For a head, the last function that is linked to it.
+    // For a head, the last function that is linked to it.
     last: Vec<usize>,
     counter: usize,
 }
@@ -44,7 +42,7 @@ impl Search {
         function
     }
 
-    /// The function is on a path from itself: everything on the stack above it is in its cycle.
+    // The function is on a path from itself: everything on the stack above it is in its cycle.
     fn close(&mut self, function: usize) {
         let head = self.head(function);
         let Some(top) = self.on_stack[function].or(self.on_stack[head]) else {
@@ -61,7 +59,7 @@ impl Search {
         self.segments.truncate(above);
     }
 
-    /// Numbers a function that is done, with all of its cycle.
+    // With all of its cycle.
     fn leave(&mut self, function: usize) {
         if self.head(function) == function {
             self.counter += 1;
@@ -79,8 +77,8 @@ impl Search {
     }
 }
 
-/// Finds the cycles, depth first from each function by address. `callees` has by function the arcs
-/// from it, as indices of `arcs`; they are followed from the last to the first.
+// Depth first from each function by address. `callees` has by function the arcs from it, as indices
+// of `arcs`; they are followed from the last to the first.
 pub(super) fn find(callees: &[Vec<usize>], arcs: &[GprofArc]) -> Linked {
     let functions = callees.len();
     let mut search = Search {

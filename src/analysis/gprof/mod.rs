@@ -26,7 +26,7 @@ use super::inclusive;
 use crate::base::Unit;
 use crate::profile::{CallKind, FunctionId, FunctionKind, Histogram, Profile, Selection};
 
-/// Functions that are part of the profiler; gprof leaves their time out.
+// Functions that are part of the profiler; gprof leaves their time out.
 const EXCLUDED: [&str; 6] = [
     "_gprof_mcount",
     "mcount",
@@ -124,7 +124,8 @@ impl Figures {
     }
 }
 
-/// Computes gprof's figures of the selected samples of the profile of a gmon.out with this histogram.
+/// Computes gprof's figures of the selected samples of the profile of a gmon.out with this
+/// histogram.
 pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) -> Figures {
     let weights = inclusive::by_function(profile, selection);
     let rate = histogram.rate.max(1) as f64;
@@ -187,7 +188,7 @@ pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) 
     it
 }
 
-/// Adds the arcs that were counted, then those that the code has alone.
+// First the arcs that were counted, then those that the code has alone.
 fn add_arcs(it: &mut Figures, profile: &Profile, histogram: &Histogram, ids: &[FunctionId]) {
     let place: FxHashMap<FunctionId, usize> = ids.iter().copied().zip(0..).collect();
     it.callers = vec![Vec::new(); ids.len()];
@@ -236,8 +237,8 @@ fn add_arcs(it: &mut Figures, profile: &Profile, histogram: &Histogram, ids: &[F
     }
 }
 
-/// Finds the cycles, and adds up the calls to each and within each. Gives the order in which gprof
-/// goes through functions: callees first, those of one cycle by address.
+// Gives the order in which gprof goes through functions: callees first, those of one cycle by
+// address.
 fn link_cycles(it: &mut Figures) -> Vec<usize> {
     let Linked { members, number } = cycles::find(&it.callees, &it.arcs);
     for (cycle, members) in members.iter().enumerate() {
@@ -265,8 +266,8 @@ fn link_cycles(it: &mut Figures) -> Vec<usize> {
     order
 }
 
-/// From callers to callees: what part of a function's time is printed, and whether it is. The
-/// part is 1 up to the last bits: it is a sum of shares.
+// From callers to callees: what part of a function's time is printed, and whether it is. The part
+// is 1 up to the last bits: it is a sum of shares.
 fn fractions(it: &mut Figures, order: &[usize]) {
     let mut before = None;
     for &function in order.iter().rev() {
@@ -306,8 +307,8 @@ fn fractions(it: &mut Figures, order: &[usize]) {
     }
 }
 
-/// Whether some caller of these functions from outside is printed, and the sum of what callers
-/// print, each by its part of the `calls`.
+// Whether some caller of these functions from outside is printed, and the sum of what callers
+// print, each by its part of the `calls`.
 fn inherited(it: &Figures, members: &[usize], calls: u64) -> (bool, f64) {
     let (mut printed, mut fraction) = (false, 0.0);
     for &member in members {
@@ -326,7 +327,7 @@ fn inherited(it: &Figures, members: &[usize], calls: u64) -> (bool, f64) {
     (printed, fraction)
 }
 
-/// From callees to callers: the time that comes up over each arc.
+// From callees to callers: the time that comes up over each arc.
 fn times(it: &mut Figures, order: &[usize]) {
     for (cycle, members) in it.cycles.iter_mut().zip(&it.members) {
         for &member in members {
@@ -371,8 +372,8 @@ fn times(it: &mut Figures, order: &[usize]) {
     }
 }
 
-/// Gives functions and cycles their ranks: the largest total first; of equals cycles, then names
-/// without an underscore, then what was called more often, then by name.
+// The largest total first; of equals cycles, then names without an underscore, then what was called
+// more often, then by name.
 fn rank(it: &mut Figures) {
     let functions = it.functions.len();
     let mut order: Vec<usize> = (0..functions + it.cycles.len()).collect();

@@ -30,7 +30,10 @@ pub struct Share {
 /// use proftool::input::folded;
 /// use proftool::profile::{EventId, Filter};
 ///
-/// let text = "app::main;app::run;std::f(int) 3\napp::main;app::run;mio::poll 2\n[truncated];std::f(int) 1\n";
+/// let text = "app::main;app::run;std::f(int) 3
+/// app::main;app::run;mio::poll 2
+/// [truncated];std::f(int) 1
+/// ";
 /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
 /// let selection = profile.select(EventId::new(0), &Filter::default());
 /// let charged = Charged::of(&profile, &selection, Owners::of_profile(&profile, &[]));
@@ -42,17 +45,17 @@ pub struct Share {
 pub struct Charged {
     /// The owners.
     pub owners: Owners,
-    /// Those with a charge, the heaviest first; cut stacks last. The weights add up to the total of the selection.
+    /// Those with a charge, the heaviest first; cut stacks last. The weights add up to the total of
+    /// the selection.
     pub shares: Vec<Share>,
     /// The weight of the samples with a function of the project on the stack.
     pub through_own: u64,
 }
 
-/// Whom a path is charged to.
 #[derive(Clone, Copy)]
 enum Charge {
     To(OwnerId),
-    /// Nobody yet; whether the stack is cut.
+    // Nobody yet; whether the stack is cut.
     Open(bool),
 }
 
@@ -129,7 +132,7 @@ impl Charged {
     }
 }
 
-/// Whom each path is charged to. A path stands behind that of its caller.
+// A path stands behind that of its caller.
 fn charges(profile: &Profile, owners: &Owners) -> IdVec<PathId, Charge> {
     let mut charges: IdVec<PathId, Charge> = IdVec::default();
     for (_, path) in profile.paths.enumerate() {

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::{Owner, OwnerKind};
 use crate::profile::{Function, FunctionKind, ModuleId, Profile};
 
-/// The crates of Rust's standard library, and those that are part of it.
+// The crates of Rust's standard library, and those that are part of it.
 const STANDARD_CRATES: [&str; 9] = [
     "core",
     "alloc",
@@ -17,9 +17,8 @@ const STANDARD_CRATES: [&str; 9] = [
     "compiler_builtins",
     "__rustc",
 ];
-/// Namespaces of the standard library of C++.
 const STANDARD_NAMESPACES: [&str; 4] = ["std::", "__gnu_cxx::", "__cxxabiv1::", "__cxxabi"];
-/// Shared libraries that every program needs, up to the version in their names.
+// Shared libraries that every program needs, up to the version in their names.
 const RUNTIME_LIBRARIES: [&str; 12] = [
     "libc.so",
     "libc-",
@@ -34,7 +33,7 @@ const RUNTIME_LIBRARIES: [&str; 12] = [
     "libgcc_s",
     "libc++",
 ];
-/// Functions that start programs and threads.
+// Functions that start programs and threads.
 const STARTS: [&str; 6] = [
     "_start",
     "__libc_start_main",
@@ -44,13 +43,12 @@ const STARTS: [&str; 6] = [
     "clone3",
 ];
 
-/// What is known of a profile before its functions are looked at.
 pub(super) struct Rules<'a> {
     profile: &'a Profile,
     own: &'a [String],
-    /// The directories in which programs were compiled.
+    // The directories in which programs were compiled.
     workspaces: Vec<&'a str>,
-    /// The crates of the programs' `main`.
+    // The crates of the programs' `main`.
     crates: FxHashSet<&'a str>,
 }
 
@@ -84,7 +82,7 @@ impl<'a> Rules<'a> {
         rules
     }
 
-    /// Whether a module is a program, as far as its name says it.
+    // As far as the name says it.
     fn is_program(&self, module: ModuleId) -> bool {
         let name = &self.profile.modules[module].name;
         !name.contains(".so") && !name.starts_with('[')
@@ -139,7 +137,6 @@ impl<'a> Rules<'a> {
         self.by_name(function)
     }
 
-    /// The owner of what is declared in a file.
     fn by_path(&self, path: &str, function: &Function) -> Option<Owner> {
         let after = |mark: &str| path.find(mark).map(|at| &path[at + mark.len()..]);
         if let Some(rest) = after("/registry/src/") {
@@ -192,7 +189,7 @@ impl<'a> Rules<'a> {
         Some(owner(name, OwnerKind::Project))
     }
 
-    /// The owner of a function whose declaration is not known, by its name and module.
+    // Where the declaration is not known.
     fn by_name(&self, function: &Function) -> Owner {
         let module = &self.profile.modules[function.module];
         let name = function.name.as_str();
@@ -238,7 +235,7 @@ fn owner(name: &str, kind: OwnerKind) -> Owner {
     }
 }
 
-/// Whether a directory is not one that a project is compiled in: that of a package, or of a toolchain.
+// No project is compiled in the directory of a package, or of a toolchain.
 fn is_foreign(directory: &str) -> bool {
     directory.is_empty()
         || directory == "/"
@@ -254,8 +251,8 @@ fn is_below(path: &str, directory: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What a part of a workspace is called: the package, which is the directory around `src`; else the first directory
-/// below the workspace; else the workspace.
+// The package, which is the directory around `src`; else the first directory below the workspace;
+// else the workspace.
 fn part_of<'p>(path: &'p str, workspace: &'p str) -> &'p str {
     let last = |path: &'p str| path.trim_end_matches('/').rsplit('/').next();
     let inside = path
@@ -273,7 +270,7 @@ fn part_of<'p>(path: &'p str, workspace: &'p str) -> &'p str {
     }
 }
 
-/// Whether a source file is where Cargo expects a program with this name: `src/bin/load-test.rs` for `load_test`.
+// Where Cargo expects a program with this name: `src/bin/load-test.rs` for `load_test`.
 fn is_file_of_program(path: &str, name: &str) -> bool {
     ["/src/bin/", "/examples/", "/tests/", "/benches/"]
         .iter()
@@ -282,7 +279,7 @@ fn is_file_of_program(path: &str, name: &str) -> bool {
         .any(|it| it.strip_suffix(".rs").unwrap_or(it).replace('-', "_") == name)
 }
 
-/// `mio` of `mio-1.0.3`.
+// `mio` of `mio-1.0.3`.
 fn without_version(package: &str) -> &str {
     let version = package.match_indices('-');
     let is_version =
@@ -291,7 +288,7 @@ fn without_version(package: &str) -> &str {
     at.map_or(package, |at| &package[..at])
 }
 
-/// A name of C++ without the return type before it.
+// A name of C++ has the return type before it.
 fn path_of(name: &str) -> &str {
     let (mut depth, mut start) = (0usize, 0);
     for (at, c) in name.char_indices() {
@@ -306,7 +303,7 @@ fn path_of(name: &str) -> &str {
     &name[start..]
 }
 
-/// The first segment of a name, where it has segments: `app` of `<app::Item as b::C>::f`.
+// The first segment of a name, where it has segments: `app` of `<app::Item as b::C>::f`.
 fn crate_of(name: &str) -> Option<&str> {
     let mut rest = name;
     for mark in ["<", "&", "mut ", "dyn ", "[", "*const ", "*mut "] {

@@ -1,6 +1,7 @@
 //! Whose code a function is: of the project, a library, the standard library, the kernel.
 //!
-//! Where debug information says in which file a function is declared, that decides; else its name and module do:
+//! Where debug information says in which file a function is declared, that decides; else its name
+//! and module do:
 //!
 //! | declared in | owner |
 //! |---|---|
@@ -10,8 +11,9 @@
 //! | a directory in which the program was compiled | the project, by package or directory |
 //! | elsewhere, or not known | by the crate or namespace in its name, else by its module |
 //!
-//! The directories in which a program was compiled are those of its debug information: cargo compiles the crates
-//! of a workspace in the workspace, and those of a registry in the registry. The user can name others.
+//! The directories in which a program was compiled are those of its debug information: cargo
+//! compiles the crates of a workspace in the workspace, and those of a registry in the registry.
+//! The user can name others.
 
 mod charged;
 mod classify;
@@ -37,7 +39,8 @@ pub enum OwnerKind {
     Project,
     /// A crate, package or shared library that it uses.
     Library,
-    /// The standard library of a language, or what starts and serves programs: the C library, the loader.
+    /// The standard library of a language, or what starts and serves programs: the C library, the
+    /// loader.
     Standard,
     /// The kernel.
     Kernel,
@@ -76,8 +79,9 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Finds the owners of all functions on stacks. `own` are directories, and names of crates, packages and modules,
-    /// that are the project; if there are none, the directories in which programs were compiled are.
+    /// Finds the owners of all functions on stacks. `own` are directories, and names of crates,
+    /// packages and modules, that are the project; if there are none, the directories in which
+    /// programs were compiled are.
     ///
     /// ```
     /// use proftool::analysis::owners::{OwnerKind, Owners};
@@ -85,7 +89,7 @@ impl Owners {
     /// use proftool::input::folded;
     /// use proftool::profile::FunctionId;
     ///
-    /// let text = "main;app::run;<app::Item as core::fmt::Debug>::fmt;std::vector<int>::push_back(int&&) 3\n";
+    /// let text = "main;app::run;<app::Item as core::fmt::Debug>::fmt;std::terminate() 3\n";
     /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
     /// let owners = Owners::of_profile(&profile, &[]);
     /// assert_eq!(owners.of(FunctionId::new(1)).kind, OwnerKind::Project);

@@ -15,7 +15,7 @@ use crate::base::IdVec;
 use crate::callgraph::{CallArc, CycleId, Cycles};
 use crate::profile::FunctionId;
 
-/// Runtimes that run tasks on stacks of others, by package or crate.
+// Runtimes that run tasks on stacks of others, by package or crate.
 const RUNTIMES: [&str; 12] = [
     "rayon-core",
     "rayon_core",
@@ -76,7 +76,6 @@ pub fn scheduled(summary: &Summary, owners: &Owners) -> IdVec<CycleId, Option<Sc
     found
 }
 
-/// The cycles that are left without the functions of runtimes.
 fn without_runtimes(summary: &Summary, is_runtime: &dyn Fn(FunctionId) -> bool) -> Cycles {
     let cycles = &summary.cycles;
     let cut: FxHashSet<_> = (cycles.cut().iter())

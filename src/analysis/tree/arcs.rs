@@ -30,7 +30,7 @@ pub struct TreeArc {
     pub weight: u64,
 }
 
-/// The arcs in order of caller, callee and whether they are folded. Linear in paths.
+// In order of caller, callee and whether they are folded. Linear in paths.
 pub(super) fn arcs(stacks: &Stacks, collapse: Collapse) -> Vec<TreeArc> {
     let (growth, step_of) = shape(stacks, collapse, usize::MAX);
     let mut pairs: Distinct<PairId, (FunctionId, FunctionId, bool)> = Distinct::default();

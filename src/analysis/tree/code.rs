@@ -51,20 +51,19 @@ impl CallTree {
     }
 }
 
-/// A tree that is copied with leaves added.
 struct Grown<'a> {
     graph: &'a CallGraph,
     nodes: Nodes,
-    /// Where each node of the old tree is in the new one.
+    // Where each node of the old tree is in the new one.
     places: Vec<NodeId>,
-    /// The nodes of the old tree from the root to the last one that may have more children.
+    // The nodes of the old tree from the root to the last one that may have more children.
     open: Vec<NodeId>,
-    /// Their functions, and how often each stands there: where nothing is collapsed, perhaps often.
+    // Their functions, and how often each stands there: where nothing is collapsed, perhaps often.
     above: FxHashMap<FunctionId, u32>,
 }
 
 impl Grown<'_> {
-    /// Adds the leaves of the innermost node that is open.
+    // The leaves of the innermost node that is open.
     fn close(&mut self, tree: &CallTree, id: NodeId) {
         let node = tree.nodes.at(id);
         let place = self.places[id.index()];

@@ -16,14 +16,13 @@ use super::NodeId;
 pub(super) struct Column {
     len: usize,
     bits: Vec<u64>,
-    /// For each word of bits, how many are set before it.
+    // For each word of bits, how many are set before it.
     before: Vec<u32>,
     weights: Vec<u64>,
 }
 
 impl Column {
-    /// The column of a table of `len` nodes, of which these (some perhaps more than once) have
-    /// weights, 0 for now.
+    // The nodes (some perhaps more than once) have weights, 0 for now.
     pub fn marked(len: usize, nodes: impl Iterator<Item = NodeId>) -> Column {
         let mut bits = vec![0u64; len.div_ceil(64)];
         for node in nodes {
@@ -44,14 +43,12 @@ impl Column {
         }
     }
 
-    /// The column of a table of nodes with these weights.
     pub fn of(weights: impl Iterator<Item = u64>) -> Column {
         let mut column = Column::default();
         weights.for_each(|weight| column.push(weight));
         column
     }
 
-    /// Adds a row to the table.
     pub fn push(&mut self, weight: u64) {
         let (word, bit) = place(NodeId::new(self.len));
         if word == self.bits.len() {
@@ -65,12 +62,11 @@ impl Column {
         self.len += 1;
     }
 
-    /// The weight of a node.
     pub fn get(&self, node: NodeId) -> u64 {
         self.index(node).map_or(0, |index| self.weights[index])
     }
 
-    /// Adds to the weight of a node that was marked.
+    // The node was marked.
     pub fn add(&mut self, node: NodeId, weight: u64) {
         if let Some(index) = self.index(node) {
             self.weights[index] += weight;
@@ -84,7 +80,7 @@ impl Column {
         Some((self.before[word] + below) as usize)
     }
 
-    /// The nodes with weights and these, in order of id.
+    // In order of id.
     fn iter(&self) -> impl Iterator<Item = (NodeId, u64)> {
         let words = self.bits.iter().enumerate();
         let nodes = words.flat_map(|(word, &bits)| {
@@ -95,7 +91,7 @@ impl Column {
         nodes.zip(self.weights.iter().copied())
     }
 
-    /// The column after each node moved to its place.
+    // After each node moved to its place.
     pub fn moved(self, places: &IdVec<NodeId, NodeId>) -> Column {
         if self.weights.is_empty() {
             return self;
@@ -108,7 +104,6 @@ impl Column {
     }
 }
 
-/// The word and the bit of a node.
 fn place(node: NodeId) -> (usize, u64) {
     (node.index() / 64, 1 << (node.index() % 64))
 }

@@ -27,7 +27,6 @@ pub struct Folded {
     pub of_paths: IdVec<PathId, Option<NodeId>>,
 }
 
-/// The nodes and where paths lead.
 pub(super) fn folded(stacks: &Stacks, collapse: Collapse) -> Folded {
     let (growth, steps) = shape(stacks, collapse, usize::MAX);
     let of_paths: Vec<Option<NodeId>> = steps

@@ -12,7 +12,7 @@ use crate::analysis::inclusive;
 use crate::base::{DistinctTree, IdVec, TreeRow};
 use crate::profile::{FunctionId, Profile};
 
-/// A call, which a node or a stub stands for.
+// A node or a stub stands for it.
 #[derive(PartialEq, Eq, Hash)]
 struct Call {
     parent: Option<NodeId>,
@@ -25,17 +25,17 @@ impl TreeRow<NodeId> for Call {
     }
 }
 
-/// Nodes and stubs, found by their parent and function.
+// Found by their parent and function.
 #[derive(Default)]
 pub(super) struct Growth {
     known: DistinctTree<NodeId, Call>,
-    /// Where a stub leads.
+    // Where a stub leads.
     stubs: IdVec<NodeId, Option<NodeId>>,
     inlined: IdVec<NodeId, bool>,
 }
 
 impl Growth {
-    /// An empty tree with room for this number of nodes and stubs; unused room takes little memory.
+    // Unused room takes little memory.
     pub fn with_room(steps: usize) -> Growth {
         Growth {
             known: DistinctTree::with_room(steps),
@@ -44,8 +44,8 @@ impl Growth {
         }
     }
 
-    /// What stands for a call of `function` by `parent`, and whether it was made just now, as a
-    /// node. It counts as inlined while all that reach it are.
+    // What stands for a call of `function` by `parent`, and whether it was made just now, as a
+    // node. It counts as inlined while all that reach it are.
     pub fn step(
         &mut self,
         parent: Option<NodeId>,
@@ -63,37 +63,33 @@ impl Growth {
         (id, new)
     }
 
-    /// Makes it a stub that leads to `target`, if there is one.
     pub fn lead(&mut self, step: NodeId, target: Option<NodeId>) {
         self.stubs[step] = target;
     }
 
-    /// The node that a stub leads to.
     pub fn stub(&self, step: NodeId) -> Option<NodeId> {
         self.stubs[step]
     }
 
-    /// The node that a stack is in after this step: a stub leads to another one.
+    // The node that a stack is in after this step: a stub leads to another one.
     pub fn node(&self, step: NodeId) -> NodeId {
         self.stub(step).unwrap_or(step)
     }
 
-    /// The node above.
     pub fn parent(&self, step: NodeId) -> Option<NodeId> {
         self.known.rows()[step].parent
     }
 
-    /// The function of a node or stub.
     pub fn function(&self, step: NodeId) -> FunctionId {
         self.known.rows()[step].function
     }
 
-    /// The number of nodes and stubs so far.
+    // Nodes and stubs.
     pub fn len(&self) -> usize {
         self.stubs.len()
     }
 
-    /// The nodes and stubs in order of growth, without weights.
+    // In order of growth, without weights.
     pub fn finish(self) -> IdVec<NodeId, NodeRow> {
         let steps = self.known.into_rows();
         let marks = self.stubs.iter().zip(&self.inlined);
@@ -105,7 +101,6 @@ impl Growth {
     }
 }
 
-/// The tree, its nodes in order of appearance.
 pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -> CallTree {
     let places = appearance(&mut nodes, profile);
     for column in nodes.columns() {
@@ -116,7 +111,8 @@ pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -
         row.parent = row.parent.map(|parent| places[parent]);
         row.link = row.stub().map(|target| places[target]);
     }
-    // One field after the other: a second table of rows would take more than all that is gone by now.
+    // One field after the other: a second table of rows would take more than all that is gone by
+    // now.
     settle(rows, &places, |row| &mut row.function);
     settle(rows, &places, |row| &mut row.parent);
     settle(rows, &places, |row| &mut row.link);
@@ -140,8 +136,9 @@ pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -
     CallTree { collapse, nodes }
 }
 
-/// Moves a field of each row to the row's place. Places of a chain of calls follow each other, so both ends
-/// of the move are close to those of the move before; swaps of whole rows would jump with each row.
+// Moves a field of each row to the row's place. Places of a chain of calls follow each other, so
+// both ends of the move are close to those of the move before; swaps of whole rows would jump with
+// each row.
 fn settle<T: Copy>(
     rows: &mut IdVec<NodeId, NodeRow>,
     places: &IdVec<NodeId, NodeId>,
@@ -157,7 +154,7 @@ fn settle<T: Copy>(
     }
 }
 
-/// The place of each node in the order of appearance. Leaves the links of nodes without meaning.
+// Leaves the links of nodes without meaning.
 fn appearance(nodes: &mut Nodes, profile: &Profile) -> IdVec<NodeId, NodeId> {
     let ranks = inclusive::name_ranks(profile);
     // The children of a node begin at its link, and each leads to the next.

@@ -14,13 +14,12 @@ use super::{CallTree, Node, NodeId};
 use crate::base::IdVec;
 use crate::profile::FunctionId;
 
-/// A lighter step, as a part of all samples, is not followed.
+// A lighter step, as a part of all samples, is not followed.
 const LEAST: f64 = 0.01;
-/// A second path whose first node has less than this part of all samples is not shown.
+// A second path whose first node has less than this part of all samples is not shown.
 const SECOND: f64 = 0.1;
-/// The part of the root's weight that a function must have for the path to start there.
+// The part of the root's weight that a function must have for the path to start there.
 const NEARLY_ALL: f64 = 0.99;
-/// The most nodes of a path.
 const LONGEST: usize = 1000;
 
 /// The callees of a node that are on none of the paths.
@@ -30,8 +29,8 @@ pub struct Rest {
     pub callees: usize,
     /// The sum of their weights.
     pub weight: u64,
-    /// Whether some samples may be counted in more than one of them, because recursion is collapsed:
-    /// then the weight is an upper bound.
+    /// Whether some samples may be counted in more than one of them, because recursion is
+    /// collapsed: then the weight is an upper bound.
     pub is_limit: bool,
 }
 

@@ -24,7 +24,6 @@ use super::{CallTree, Collapse, NodeId, Stacks};
 use crate::base::IdVec;
 use crate::profile::{CallPath, FunctionId, PathId, Step};
 
-/// The tree.
 pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
     let (growth, step_of) = shape(stacks, collapse, usize::MAX);
     let mut rows = growth.finish();
@@ -52,30 +51,30 @@ pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
     arrange(nodes, stacks.profile, collapse)
 }
 
-/// How many nodes and stubs it has, if no more than `most`.
+// `None` if there are more than `most`.
 pub(super) fn rows(stacks: &Stacks, collapse: Collapse, most: usize) -> Option<usize> {
     let rows = shape(stacks, collapse, most).0.len();
     (rows <= most).then_some(rows)
 }
 
-/// What waits in a node while the tree grows; in a stub nothing does.
+// What waits in a node while the tree grows; in a stub nothing does.
 #[derive(Clone, Copy)]
 struct NodeState {
-    /// The first path that came here and whose callees were not looked at.
+    // The first path that came here and whose callees were not looked at.
     pending: Option<PathId>,
-    /// The first child with pending paths.
+    // The first child with pending paths.
     child: Option<NodeId>,
-    /// The next child of the parent with pending paths.
+    // The next child of the parent with pending paths.
     sibling: Option<NodeId>,
 }
 
-/// A node on the way from the root to the one at hand.
+// A node on the way from the root to the one at hand.
 #[derive(Clone, Copy)]
 struct Open {
     node: NodeId,
-    /// How many functions stand on the way from the root to it.
+    // How many functions stand on the way from the root to it.
     distinct: u32,
-    /// The nearest node above it that is the same function's, as its level.
+    // The nearest node above it that is the same function's, as its level.
     shadowed: Option<NonZeroU32>,
 }
 
@@ -84,19 +83,19 @@ struct Shaper<'a> {
     collapse: Collapse,
     growth: Growth,
     step_of: IdVec<PathId, Option<NodeId>>,
-    /// After a pending path the next one of the same node.
+    // After a pending path the next one of the same node.
     next: IdVec<PathId, Option<PathId>>,
     places: IdVec<NodeId, NodeState>,
-    /// The first root with pending paths.
+    // The first root with pending paths.
     root: Option<NodeId>,
-    /// The node at hand and those above it, the root first.
+    // The node at hand and those above it, the root first.
     open: Vec<Open>,
-    /// The nearest open node of each function, as its level, which is one more than its index.
+    // The nearest open node of each function, as its level, which is one more than its index.
     nearest: IdVec<FunctionId, Option<NonZeroU32>>,
 }
 
-/// The nodes and stubs without weights, and the one that each path's last call leads to. Ends when
-/// there are more than `most`.
+// Without weights; with the node that each path's last call leads to. Ends when there are more than
+// `most`.
 pub(super) fn shape(
     stacks: &Stacks,
     collapse: Collapse,
@@ -143,12 +142,11 @@ pub(super) fn shape(
 }
 
 impl Shaper<'_> {
-    /// The node at hand.
     fn at(&self) -> Option<NodeId> {
         self.open.last().map(|open| open.node)
     }
 
-    /// Goes down to a child of the node at hand, or to a root.
+    // To a child of the node at hand, or to a root.
     fn enter(&mut self, node: NodeId) {
         let above = self.open.last().map_or(0, |open| open.distinct);
         // No more nodes are open than there are, and these have ids of 32 bits.
@@ -162,14 +160,13 @@ impl Shaper<'_> {
         });
     }
 
-    /// Goes back up from the node at hand.
     fn leave(&mut self) {
         if let Some(open) = self.open.pop() {
             self.nearest[self.growth.function(open.node)] = open.shadowed;
         }
     }
 
-    /// Lets a path take its last step from the node at hand, which its caller is in.
+    // From the node at hand, which the path's caller is in.
     fn step(&mut self, from: Option<NodeId>, path: PathId) {
         let call = &self.stacks.profile.paths[path];
         let (step, new) = self.growth.step(from, call.function, call.inlined);
@@ -196,7 +193,7 @@ impl Shaper<'_> {
         }
     }
 
-    /// The node that a call of `function` from the node at hand is folded into, if it is.
+    // The node that a call of `function` from the node at hand is folded into, if it is.
     fn target(&self, function: FunctionId) -> Option<NodeId> {
         let from = self.open.last()?;
         let above = &self.open[self.nearest[function]?.get() as usize - 1];
@@ -224,8 +221,8 @@ impl Shaper<'_> {
     }
 }
 
-/// Gives the nodes and stubs their weights: each sample once, where its stack first comes there.
-/// Those that came there through a stub are returned.
+// Each sample once, where its stack first comes there. Those that came there through a stub are
+// returned.
 fn weigh(
     stacks: &Stacks,
     rows: &mut IdVec<NodeId, NodeRow>,
@@ -266,7 +263,7 @@ fn weigh(
     }
 }
 
-/// What of the weights of nodes came there only by paths of this kind.
+// What of the weights of nodes came there only by paths of this kind.
 fn only_by(
     stacks: &Stacks,
     rows: &IdVec<NodeId, NodeRow>,
@@ -301,7 +298,6 @@ fn only_by(
     }))
 }
 
-/// The weights of the samples that end in each node.
 fn ends(
     stacks: &Stacks,
     rows: &IdVec<NodeId, NodeRow>,

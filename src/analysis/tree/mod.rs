@@ -32,9 +32,9 @@
 //! ```
 //!
 //! A sample counts once in each node that its stack passes: as *direct* if it got there by calls
-//! alone, as *indirect* if it had gone through a stub before it first came there. So the nodes under
-//! a node may together have more weight than it, but none has more, and what ends in the nodes adds
-//! up to the total in every tree.
+//! alone, as *indirect* if it had gone through a stub before it first came there. So the nodes
+//! under a node may together have more weight than it, but none has more, and what ends in the
+//! nodes adds up to the total in every tree.
 //!
 //! # Shape
 //!
@@ -133,8 +133,8 @@ pub struct Node {
     /// The part of its weight that rests on restored frames: that of the samples whose recorded
     /// stacks do not pass it.
     pub inferred: u64,
-    /// Top down, the part of its weight that came across missing frames, not by a call of the node above it; bottom
-    /// up not known, and 0.
+    /// Top down, the part of its weight that came across missing frames, not by a call of the node
+    /// above it; bottom up not known, and 0.
     pub across_gap: u64,
     /// The weight of the samples that went through this stub, each once.
     pub passes: u64,
@@ -146,7 +146,7 @@ impl Node {
         self.direct + self.indirect
     }
 
-    /// The weights that only some nodes have, in the order of their columns.
+    // In the order of their columns.
     fn rare_weights(&self) -> [u64; 5] {
         [
             self.indirect,
@@ -210,7 +210,7 @@ impl Default for Reach {
 /// The stacks of a selection, from which trees are made.
 ///
 /// ```
-/// use proftool::analysis::tree::{Collapse, Stacks};
+/// use proftool::analysis::tree::{Collapse, Node, Stacks};
 /// use proftool::base::Id;
 /// use proftool::input::folded;
 /// use proftool::profile::{EventId, Filter};
@@ -219,7 +219,8 @@ impl Default for Reach {
 /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
 /// let selection = profile.select(EventId::new(0), &Filter::default());
 /// let tree = Stacks::new(&profile, &selection).top_down(Collapse::Full);
-/// let rows: Vec<_> = tree.nodes.iter().map(|n| (n.level, n.direct, n.indirect, n.in_only)).collect();
+/// let row = |n: Node| (n.level, n.direct, n.indirect, n.in_only);
+/// let rows: Vec<_> = tree.nodes.iter().map(row).collect();
 /// assert_eq!(rows, [(1, 6, 0, 0), (2, 6, 0, 3), (3, 1, 2, 3), (3, 0, 0, 0)]);
 /// let stub = tree.nodes.iter().last().unwrap();
 /// assert_eq!((stub.stub, stub.passes), (Some(Id::new(1)), 4));
@@ -228,7 +229,7 @@ impl Default for Reach {
 pub struct Stacks<'a> {
     profile: &'a Profile,
     selection: &'a Selection,
-    /// The weight of the samples taken at the end of a path or further in.
+    // The weight of the samples taken at the end of a path or further in.
     total: IdVec<PathId, u64>,
     links: Links,
 }
@@ -311,8 +312,8 @@ impl<'a> Stacks<'a> {
         inwards::rows(self, collapse, most)
     }
 
-    /// The nodes of the tree that [`Stacks::top_down`] gives, without weights, and the node that each
-    /// path leads to. Linear in paths.
+    /// The nodes of the tree that [`Stacks::top_down`] gives, without weights, and the node that
+    /// each path leads to. Linear in paths.
     pub fn folded(&self, collapse: Collapse) -> Folded {
         folded::folded(self, collapse)
     }

@@ -6,28 +6,27 @@ use super::{Node, NodeId};
 use crate::base::IdVec;
 use crate::profile::FunctionId;
 
-/// The bits of [`NodeRow::marks`].
+// The bits of [`NodeRow::marks`].
 const STUB: u32 = 1 << 31;
 const INLINED: u32 = 1 << 30;
 const IN_CODE: u32 = 1 << 29;
-/// The deepest level that is stored exactly: its paths alone would take six gigabytes.
+// The deepest level that is stored exactly: its paths alone would take six gigabytes.
 const DEEPEST: u32 = IN_CODE - 1;
 
-/// What every node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeRow {
     pub function: FunctionId,
     pub parent: Option<NodeId>,
-    /// Of a stub the node that it leads to. Of a node the first one under it while the tree is
-    /// put in order, and then one past the last.
+    // Of a stub the node that it leads to. Of a node the first one under it while the tree is put
+    // in order, and then one past the last.
     pub link: Option<NodeId>,
     marks: u32,
-    /// Of a node its direct weight, of a stub what went through it.
+    // Of a node its direct weight, of a stub what went through it.
     pub weight: u64,
 }
 
 impl NodeRow {
-    /// A node, or a stub if there is a target.
+    // A node, or a stub if there is a target.
     pub fn new(
         function: FunctionId,
         parent: Option<NodeId>,
@@ -44,7 +43,7 @@ impl NodeRow {
         }
     }
 
-    /// All marks and the level.
+    // All marks and the level.
     pub fn marks_mut(&mut self) -> &mut u32 {
         &mut self.marks
     }
@@ -57,7 +56,6 @@ impl NodeRow {
         self.marks & INLINED != 0
     }
 
-    /// Where a stub leads.
     pub fn stub(&self) -> Option<NodeId> {
         self.link.filter(|_| self.is_stub())
     }
@@ -137,7 +135,7 @@ impl Nodes {
         }
     }
 
-    /// The weights that only some have.
+    // The weights that only some have.
     pub(super) fn columns(&mut self) -> [&mut Column; 5] {
         let Nodes {
             indirect,
@@ -150,7 +148,7 @@ impl Nodes {
         [indirect, in_only, cut, inferred, across_gap]
     }
 
-    /// One past the last node under this one, as an index.
+    // One past the last node under this one, as an index.
     pub(super) fn end(&self, id: NodeId) -> usize {
         let row = &self.rows[id];
         match row.link {
@@ -159,7 +157,7 @@ impl Nodes {
         }
     }
 
-    /// What counts where the heaviest come first; of a stub nothing.
+    // What counts where the heaviest come first; of a stub nothing.
     pub(super) fn weight(&self, id: NodeId) -> u64 {
         let row = &self.rows[id];
         if row.is_stub() {
@@ -168,7 +166,7 @@ impl Nodes {
         row.weight + self.indirect.get(id)
     }
 
-    /// Adds a node without children, or a stub, with the weights that only some have.
+    // The weights are those that only some have.
     pub(super) fn push(
         &mut self,
         row: NodeRow,

@@ -13,14 +13,14 @@ use super::{CallTree, Collapse, NodeId, Reach, Stacks};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId};
 
-/// How many frames are followed in all where recursion is collapsed.
+// In all, where recursion is collapsed.
 const FRAMES: usize = 100_000_000;
-/// How many frames of a stack are followed at least.
+// Of a stack at least.
 const FRAMES_EACH: usize = 64;
-/// How many nodes and stubs a collapsed tree has at most.
+// Nodes and stubs of a collapsed tree at most.
 const STEPS: usize = 4_000_000;
 
-/// The distinct paths at which stacks end, with the weight of those that end there.
+// Distinct paths, with the weight of the samples that end there.
 fn ends(stacks: &Stacks) -> Vec<(PathId, u64)> {
     let mut weights: Vec<(PathId, u64)> = stacks
         .selection
@@ -38,10 +38,8 @@ fn ends(stacks: &Stacks) -> Vec<(PathId, u64)> {
     weights
 }
 
-/// The tree in which every call is a node.
-///
-/// All stacks move outwards together, one frame a round, so that the weights of a level are
-/// known before the next one is begun.
+// Every call is a node. All stacks move outwards together, one frame a round, so that the weights
+// of a level are known before the next one is begun.
 pub(super) fn tree(stacks: &Stacks, reach: Reach) -> CallTree {
     let paths = &stacks.profile.paths;
     let mut grower = Grower::new(Collapse::None);
@@ -81,8 +79,7 @@ pub(super) fn tree(stacks: &Stacks, reach: Reach) -> CallTree {
     grower.finish(stacks)
 }
 
-/// The tree in which recursion is collapsed. The stacks are followed one after the other, the
-/// heaviest first.
+// The stacks are followed one after the other, the heaviest first.
 pub(super) fn collapsed(stacks: &Stacks, collapse: Collapse, reach: Reach) -> CallTree {
     let paths = &stacks.profile.paths;
     let mut ends = ends(stacks);
@@ -122,18 +119,16 @@ pub(super) fn collapsed(stacks: &Stacks, collapse: Collapse, reach: Reach) -> Ca
     grower.finish(stacks)
 }
 
-/// What is known of a node or stub while the tree grows.
 #[derive(Clone, Copy, Default)]
 struct NodeState {
-    /// How deep it is.
     level: u32,
-    /// How many functions stand on the way from the root to here.
+    // How many functions stand on the way from the root to here.
     distinct: u32,
-    /// One more than the number of the stack that was counted here last, and whether that had the
-    /// function put in here.
+    // One more than the number of the stack that was counted here last, and whether that had the
+    // function put in here.
     last: usize,
     is_inferred: bool,
-    /// Its weights; `elsewhere` is what was not followed, or went through the stub.
+    // `elsewhere` is what was not followed, or went through the stub.
     direct: u64,
     indirect: u64,
     in_only: u64,
@@ -156,7 +151,6 @@ impl Grower {
         }
     }
 
-    /// The node or stub for `function` under `from`.
     fn step(&mut self, from: Option<NodeId>, function: FunctionId, inlined: bool) -> NodeId {
         let (step, new) = self.growth.step(from, function, inlined);
         if new {
@@ -184,7 +178,7 @@ impl Grower {
         step
     }
 
-    /// Counts the weight of a stack in a node or stub, the first time that it comes there.
+    // Once for each stack, the first time that it comes there.
     fn count(&mut self, step: NodeId, stack: usize, weight: u64, jumped: bool, inferred: bool) {
         let place = &mut self.places[step];
         if std::mem::replace(&mut place.last, stack + 1) == stack + 1 {

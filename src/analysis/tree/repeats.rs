@@ -15,9 +15,9 @@ use crate::analysis::inclusive;
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId};
 
-/// The heaviest nodes that are looked at: what a page shows.
+// The heaviest nodes that are looked at: what a page shows.
 const PAGE: usize = 80;
-/// The most of them that may repeat a function.
+// The most of them that may repeat a function.
 const FEW: usize = PAGE / 4;
 
 /// The heaviest nodes of the tree in which every call is a node.
@@ -41,18 +41,18 @@ impl Repeats {
     }
 }
 
-/// A node that was reached: heavier ones come first, of equals those that were reached first.
+// Heavier ones come first, of equals those that were reached first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Reached {
     weight: u64,
     sequence: Reverse<usize>,
     function: FunctionId,
-    /// The node above among those that were looked at.
+    // The node above among those that were looked at.
     parent: Option<usize>,
     paths: Vec<PathId>,
 }
 
-/// The nodes that were looked at, and those that come next.
+// The nodes that were looked at, and those that come next.
 struct Front<'a> {
     stacks: &'a Stacks<'a>,
     ranks: IdVec<FunctionId, u32>,
@@ -60,8 +60,8 @@ struct Front<'a> {
     sequence: usize,
 }
 
-/// Looks at the heaviest nodes. A node is at least as heavy as those under it, so they are found
-/// from the roots on, and no more than their children are made.
+// A node is at least as heavy as those under it, so they are found from the roots on, and no more
+// than their children are made.
 pub(super) fn repeats(stacks: &Stacks) -> Repeats {
     let mut front = Front {
         stacks,
@@ -94,7 +94,7 @@ pub(super) fn repeats(stacks: &Stacks) -> Repeats {
 }
 
 impl Front<'_> {
-    /// Makes nodes of these paths, one for each function.
+    // One node for each function.
     fn reach(&mut self, parent: Option<usize>, paths: impl Iterator<Item = PathId>) {
         let mut nodes: FxHashMap<FunctionId, (u64, Vec<PathId>)> = FxHashMap::default();
         for path in paths {

@@ -5,21 +5,20 @@ use crate::analysis::cut::is_row;
 use crate::base::IdVec;
 use crate::profile::{CallKind, Followed, FunctionId, Profile};
 
-/// How many calls away from the entry of a program the code is that may call `main`.
+// How many calls away from the entry of a program the code is that may call `main`.
 const START_UP_CALLS: usize = 4;
 
-/// What the code says of each function.
 pub(super) struct Known {
     pub(super) ways: IdVec<Node, u8>,
-    /// The nodes of the functions that were followed.
+    // The nodes of the functions that were followed.
     pub(super) followed: Vec<Node>,
-    /// Whether copies of it may be where nothing was read.
+    // Whether copies of it may be where nothing was read.
     pub(super) copied: IdVec<FunctionId, bool>,
     pub(super) unread: IdVec<FunctionId, bool>,
     pub(super) kernel: IdVec<FunctionId, bool>,
-    /// Whether an indirect call may be one of it.
+    // Whether an indirect call may be one of it.
     pub(super) target: IdVec<FunctionId, bool>,
-    /// Whether it is a function whose address the entry of a program takes.
+    // Whether it is a function whose address the entry of a program takes.
     pub(super) main: IdVec<FunctionId, bool>,
 }
 
@@ -43,7 +42,6 @@ impl Known {
         }
     }
 
-    /// By code that was followed from the functions of samples.
     fn of_followed(profile: &Profile, followed: &Followed) -> Known {
         let mut known = Known::nothing(profile.functions.len());
         let mut is_followed = IdVec::filled(false, profile.functions.len());
@@ -81,7 +79,6 @@ impl Known {
         known
     }
 
-    /// By all of the code, or by none.
     fn of_whole(profile: &Profile) -> Known {
         let code = &profile.code;
         let mut known = Known::nothing(profile.functions.len());
@@ -130,8 +127,8 @@ impl Known {
         known
     }
 
-    /// A function that exists only as copies in others was read with these. Which of their indirect
-    /// calls are in the copy is not known: it may be all.
+    // A function that exists only as copies in others was read with these. Which of their indirect
+    // calls are in the copy is not known: it may be all.
     fn read_what_is_inlined(&mut self, profile: &Profile) {
         let inlined = |kind: CallKind| kind == CallKind::Inlined;
         let code = &profile.code;
@@ -166,8 +163,8 @@ impl Known {
         }
     }
 
-    /// The code between the entry of a program and `main`: what makes indirect calls there and is
-    /// called from nowhere else.
+    // The code between the entry of a program and `main`: what makes indirect calls there and is
+    // called from nowhere else.
     fn start_up(&mut self, profile: &Profile) {
         let code = &profile.code;
         let calls = code.calls().iter().filter(|call| call.kind.is_call());
@@ -208,8 +205,8 @@ impl Known {
     }
 }
 
-/// All calls that are known, sorted, each pair once: those that samples show, of any event and
-/// thread, and those in the code.
+// Sorted, each pair once: the calls that samples show, of any event and thread, and those in the
+// code.
 pub(super) fn calls(profile: &Profile, known: &Known) -> Vec<(Node, Node)> {
     let observed = profile.paths.enumerate().filter_map(|(_, path)| {
         let caller = profile.paths[path.caller?].function;

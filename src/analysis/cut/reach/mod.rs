@@ -3,9 +3,9 @@
 //! code names them.
 //!
 //! ```text
-//!   main ─▶ parse ─▶ lex ─▶ fill ─(*hook)(…)─┐       certain: main, parse and lex reach fill
-//!             │                              ▼       possible: all four reach what the hook may be
-//!             └────▶ expr ⟲            ( indirect ) ─▶ on_data, compare, … : whose address is known
+//!   main ─▶ parse ─▶ lex ─▶ fill ─(*hook)(…)─┐     certain: main, parse and lex reach fill
+//!             │                              ▼     possible: all four reach what the hook may be
+//!             └────▶ expr ⟲            ( indirect ) ─▶ on_data, compare, …: known addresses
 //! ```
 //!
 //! A call that samples or the code show certainly leads to its callee. An indirect call leads to
@@ -38,7 +38,7 @@ use crate::base::{IdVec, define_id};
 use crate::profile::{FunctionId, FunctionKind, Profile};
 
 define_id! {
-    /// A function of the profile, or behind the last of these one that only followed code has.
+    // A function of the profile, or behind the last of these one that only followed code has.
     Node
 }
 
@@ -71,30 +71,29 @@ impl Unknown {
     }
 }
 
-/// How many holes are distinguished, those between the same cycles being one; the last bit of a word
-/// is for all others: they are the lightest, and a function that may be in one of them counts as one
-/// that may be in all. That makes bounds larger, never too small.
+// How many holes are distinguished, those between the same cycles being one; the last bit of a word
+// is for all others: they are the lightest, and a function that may be in one of them counts as one
+// that may be in all. That makes bounds larger, never too small.
 const APART: usize = 63;
 
-/// What stands outside of what is known: the ways that lead on from there are in [`Reach::of`].
+// What stands outside of what is known: the ways that lead on from there are in [`Reach::of`].
 mod way {
-    /// An indirect call.
+    // An indirect call.
     pub const INDIRECT: u8 = 1;
-    /// Code that was not read.
+    // Code that was not read.
     pub const UNREAD: u8 = 2;
-    /// To any function: unread code in a file whose other code was read, or code that is not known
-    /// well enough to say what an indirect call may reach.
+    // To any function: unread code in a file whose other code was read, or code that is not known
+    // well enough to say what an indirect call may reach.
     pub const ANYWHERE: u8 = 4;
-    /// Start-up code, which has the address of `main`.
+    // Start-up code, which has the address of `main`.
     pub const START: u8 = 8;
 }
 
-/// What is reached from a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
-    /// The classes of holes inside of which a function of these stands, a bit each.
+    // The classes of holes inside of which a function of these stands, a bit each.
     classes: u64,
-    /// The ways out of what is known.
+    // The ways out of what is known.
     ways: u8,
 }
 
@@ -105,16 +104,16 @@ impl Reached {
     }
 }
 
-/// Which functions can be in which classes of holes.
 pub(super) struct Reach {
-    /// The class of each hole, by its place.
+    // By the place of the hole.
     classes: Vec<u64>,
-    /// What each node reaches by calls that are known.
+    // What each node reaches by calls that are known.
     certain: IdVec<Node, Reached>,
-    /// The classes with functions inside of them that each function can be in, by calls that are known.
+    // The classes with functions inside of them that each function can be in, by calls that are
+    // known.
     certainly_in: IdVec<FunctionId, u64>,
     possibly_in: IdVec<FunctionId, u64>,
-    /// Whether the code of the function itself was not read.
+    // Whether the code of the function itself was not read.
     unread: IdVec<FunctionId, bool>,
 }
 
@@ -181,22 +180,21 @@ impl Reach {
         }
     }
 
-    /// The class of a hole, as a bit.
+    // As a bit.
     pub(super) fn class(&self, hole: usize) -> u64 {
         self.classes[hole]
     }
 
-    /// The classes of the holes that it can be in by calls that are known.
+    // The classes of the holes that it can be in by calls that are known.
     pub(super) fn certain(&self, function: FunctionId) -> u64 {
         self.certainly_in[function]
     }
 
-    /// The classes of the holes that it may be in.
     pub(super) fn possible(&self, function: FunctionId) -> u64 {
         self.possibly_in[function]
     }
 
-    /// Why it is not known which of the possible ones it is in.
+    // Why it is not known which of the possible ones it is in.
     pub(super) fn reason(&self, function: FunctionId) -> Unknown {
         let indirect = self.certain[Node::of(function)].ways & way::INDIRECT != 0;
         if indirect && !self.unread[function] {
@@ -207,13 +205,12 @@ impl Reach {
     }
 }
 
-/// All calls that are known.
 struct Calls {
-    /// Sorted.
+    // Sorted.
     calls: Vec<(Node, Node)>,
-    /// For each node where its calls begin; one more entry behind the last.
+    // For each node where its calls begin; one more entry behind the last.
     starts: Vec<u32>,
-    /// The strongly connected components, callees first.
+    // Strongly connected, callees first.
     components: Vec<Vec<Node>>,
 }
 
@@ -223,8 +220,8 @@ impl Calls {
         &self.calls[self.starts[from] as usize..self.starts[from + 1] as usize]
     }
 
-    /// Gives each node what its callees have, and theirs. The members of a component all reach the
-    /// same.
+    // Gives each node what its callees have, and theirs. The members of a component all reach the
+    // same.
     fn to_callers(&self, reached: &mut IdVec<Node, Reached>) {
         for members in &self.components {
             let mut all = Reached::default();
@@ -240,7 +237,7 @@ impl Calls {
         }
     }
 
-    /// Gives each node the classes that its callers have, and theirs.
+    // Gives each node the classes that its callers have, and theirs.
     fn to_callees(&self, classes: &mut IdVec<Node, u64>) {
         for members in self.components.iter().rev() {
             let all = members.iter().fold(0, |all, &member| all | classes[member]);
@@ -257,7 +254,6 @@ impl Calls {
     }
 }
 
-/// For each node where its calls begin; one more entry behind the last.
 fn starts(nodes: usize, calls: &[(Node, Node)]) -> Vec<u32> {
     let mut starts = vec![0u32; nodes + 1];
     for &(from, _) in calls {
@@ -269,7 +265,6 @@ fn starts(nodes: usize, calls: &[(Node, Node)]) -> Vec<u32> {
     starts
 }
 
-/// The strongly connected components, callees first.
 fn components(nodes: usize, calls: &[(Node, Node)]) -> Vec<Vec<Node>> {
     let mut graph = DiGraph::<(), ()>::with_capacity(nodes, calls.len());
     for _ in 0..nodes {
@@ -284,8 +279,8 @@ fn components(nodes: usize, calls: &[(Node, Node)]) -> Vec<Vec<Node>> {
     components.map(|nodes| ids(nodes).collect()).collect()
 }
 
-/// The class of each hole, by its place. Holes between functions of the same components are one
-/// class: whatever can be in one of them can be in all. So are those with the same candidates.
+// Holes between functions of the same components are one class: whatever can be in one of them can
+// be in all. So are those with the same candidates.
 fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
     let mut component: IdVec<Node, u32> = IdVec::filled(0, nodes);
     for (number, members) in (0..).zip(components) {
@@ -300,8 +295,8 @@ fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
             None => (hole.outer.map(of), Some(of(hole.inner)), None),
         }
     };
-    // A list that is sorted, as there may be a hole for each of millions of addresses: two tables took
-    // 150 bytes for each.
+    // A list that is sorted, as there may be a hole for each of millions of addresses: two tables
+    // took 150 bytes for each.
     let holes_in_order = holes.iter().enumerate();
     let mut alike: Vec<_> = holes_in_order
         .map(|(place, (hole, cut))| (ends(hole), place, cut.weight))
@@ -323,8 +318,8 @@ fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
     holes.iter().map(|(hole, _)| bit(hole)).collect()
 }
 
-/// For each node the classes of holes whose outer function leads to it, by calls that are known and
-/// by those that are not. `outside` has what calls that are known tell.
+// For each node the classes of holes whose outer function leads to it, by calls that are known and
+// by those that are not. `outside` has what calls that are known tell.
 fn led_to(profile: &Profile, known: &Known, calls: &Calls, outside: &mut IdVec<Node, u64>) {
     let all = outside.iter().fold(0, |all, classes| all | classes);
     loop {
@@ -368,8 +363,8 @@ fn led_to(profile: &Profile, known: &Known, calls: &Calls, outside: &mut IdVec<N
     }
 }
 
-/// The classes of holes to whose inner function each function may lead, by calls that are known and by
-/// those that are not.
+// To whose inner function each function may lead, by calls that are known and by those that are
+// not.
 fn leads_to(
     profile: &Profile,
     known: &Known,
@@ -414,7 +409,6 @@ fn leads_to(
     possible
 }
 
-/// What these ways lead to.
 fn follow(ways: u8, indirect: Reached, start: Reached, all: u64) -> Reached {
     let mut reached = Reached::default();
     if ways & (way::INDIRECT | way::UNREAD) != 0 {

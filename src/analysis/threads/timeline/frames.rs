@@ -12,45 +12,41 @@ define_id! {
 /// A caller and a callee; an outermost function has no caller.
 pub type Call = (Option<FunctionId>, FunctionId);
 
-/// A frame and the frames outwards of it.
+// A frame and the frames outwards of it.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
-    /// The call that leads to it.
     pub call: CallId,
-    /// Whether no frame outwards of it was reached by the same call.
+    // No frame outwards of it was reached by the same call.
     pub is_first_of_call: bool,
-    /// Whether no frame outwards of it is of the same function.
+    // No frame outwards of it is of the same function.
     pub is_first_of_function: bool,
-    /// The call that first led into the group of its function.
+    // The call that first led into the group of its function.
     pub arrival: CallId,
-    /// The next frame outwards in the same group; `None` for the outermost one.
+    // The next frame outwards in the same group; `None` for the outermost one.
     pub outer: Option<PathId>,
-    /// Where its function recurses: the next frame outwards of the same function, and the frame that
-    /// this one called.
+    // Where its function recurses: the next frame outwards of the same function, and the frame that
+    // this one called.
     pub recursion: Option<(PathId, PathId)>,
 }
 
-/// All frames, by path.
 pub(super) struct Frames {
     pub calls: IdVec<CallId, Call>,
     pub of_paths: IdVec<PathId, Frame>,
 }
 
-/// The frames of the stack that is walked along.
 struct Stack<'a> {
     profile: &'a Profile,
     cycles: &'a Cycles,
     calls: Distinct<CallId, Call>,
-    /// How many of its frames were reached by each call.
+    // How many of its frames were reached by each call.
     depths: IdVec<CallId, u32>,
     of_functions: IdVec<FunctionId, Innermost>,
     of_groups: IdVec<GroupId, Option<PathId>>,
     frames: IdVec<PathId, Frame>,
-    /// For each frame of it what it replaced.
+    // For each frame of it what it replaced.
     replaced: Vec<Replaced>,
 }
 
-/// The innermost frame of a function, and the one that it called.
 #[derive(Clone, Copy, Default)]
 struct Innermost {
     frame: Option<PathId>,
@@ -64,7 +60,7 @@ struct Replaced {
 }
 
 impl Frames {
-    /// Looks at the stacks of a profile. Linear in paths and functions.
+    // Linear in paths and functions.
     pub fn of(profile: &Profile, cycles: &Cycles) -> Frames {
         let unset = Frame {
             call: CallId::new(0),

@@ -1,7 +1,7 @@
 //! When threads, functions and calls had their weight: sums by buckets of equal length.
 //!
-//! Each sample is in one bucket, so the sums of several buckets are those of the time from the first to
-//! the last: the same as of the samples that were taken then.
+//! Each sample is in one bucket, so the sums of several buckets are those of the time from the
+//! first to the last: the same as of the samples that were taken then.
 //!
 //! A total that counts each sample once cannot be computed from other such totals. So everything
 //! that is shown of a part of time is summed up by bucket, including calls and the cycles of the
@@ -21,11 +21,10 @@ use crate::profile::{FunctionId, PathId, Profile, ThreadId, TimedRows};
 pub use self::frames::{Call, CallId};
 pub use self::within::{AskedFunction, Part, PartId};
 
-/// How many buckets there are at most.
 const BUCKETS: u32 = 256;
-/// How many sums there are at most; with more, buckets are made longer.
+// With more sums, buckets are made longer.
 const SUMS: usize = 1_000_000;
-/// How many threads have a row of their own.
+// How many threads have a row of their own.
 const THREADS: usize = 48;
 
 /// The weights of a function in a bucket.
@@ -107,7 +106,8 @@ pub struct Timeline {
     pub end: Option<u64>,
     /// The weight of each bucket.
     pub weights: Vec<u64>,
-    /// The weight of each bucket for each thread, the heaviest first; `None` for all others together.
+    /// The weight of each bucket for each thread, the heaviest first; `None` for all others
+    /// together.
     pub threads: Vec<(Option<ThreadId>, Vec<u64>)>,
     /// The calls on the stacks.
     pub calls: IdVec<CallId, Call>,
@@ -133,7 +133,8 @@ pub struct Asked<'a> {
 }
 
 impl Timeline {
-    /// Sums up rows. Linear in rows and, for each bucket, in the paths of its samples, apart from sorting.
+    /// Sums up rows. Linear in rows and, for each bucket, in the paths of its samples, apart from
+    /// sorting.
     pub fn of(
         profile: &Profile,
         timed: &TimedRows<'_>,
@@ -191,7 +192,7 @@ impl Timeline {
     }
 }
 
-/// The rows of the heaviest threads, and one of all others, each with this number of buckets.
+// And one row of all other threads, each with this number of buckets.
 fn heaviest(
     of_threads: &IdVec<ThreadId, Vec<u64>>,
     buckets: usize,

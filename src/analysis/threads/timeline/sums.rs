@@ -7,10 +7,9 @@ use crate::base::IdVec;
 use crate::callgraph::{CycleId, Cycles};
 use crate::profile::{FunctionId, PathId, Profile, ThreadId, TimedRow, TimedRows};
 
-/// The sums, as in [`Timeline`](super::Timeline).
 pub(super) struct Sums {
     pub weights: Vec<u64>,
-    /// The weight of each bucket for each thread; empty for those without.
+    // The weight of each bucket for each thread; empty for those without.
     pub of_threads: IdVec<ThreadId, Vec<u64>>,
     pub calls: IdVec<CallId, Call>,
     pub of_functions: Vec<Sum>,
@@ -20,7 +19,6 @@ pub(super) struct Sums {
     pub of_parts: Vec<PartSum>,
 }
 
-/// A sum of a bucket.
 pub(super) trait Bucketed: Copy + PartialEq {
     type Of: Ord;
     fn of(&self) -> Self::Of;
@@ -51,7 +49,7 @@ bucketed!(CycleSum, cycle: CycleId, total);
 bucketed!(EndSum, end: u32, weight);
 bucketed!(PartSum, part: PartId, self_weight, total);
 
-/// Adds up those that are of the same and in the same bucket, where they follow each other.
+// Those that are of the same and in the same bucket, where they follow each other.
 fn add_up<S: Bucketed>(sums: &mut Vec<S>) {
     sums.dedup_by(|next, kept| {
         let is_same = next.of() == kept.of() && next.bucket() == kept.bucket();
@@ -62,24 +60,23 @@ fn add_up<S: Bucketed>(sums: &mut Vec<S>) {
     });
 }
 
-/// Makes one bucket of two each.
 pub(super) fn halve<S: Bucketed>(sums: &mut Vec<S>) {
     sums.iter_mut().for_each(|sum| *sum.bucket() /= 2);
     add_up(sums);
 }
 
-/// What a path has in the bucket that is summed up.
+// What a path has in the bucket that is summed up.
 #[derive(Clone, Copy, Default)]
 struct Weights {
     own: u64,
-    /// Its own weight and that of paths further in, as far as they were seen.
+    // Its own weight and that of paths further in, as far as they were seen.
     total: u64,
-    /// Self weight that its function takes further in.
+    // Self weight that its function takes further in.
     recursive: u64,
     is_taken: bool,
 }
 
-/// What functions and calls have in the bucket that is summed up.
+// What functions and calls have in the bucket that is summed up.
 struct Bucket<'a> {
     profile: &'a Profile,
     cycles: &'a Cycles,
@@ -97,8 +94,8 @@ struct Bucket<'a> {
 struct OfFunction {
     self_weight: u64,
     total: u64,
-    /// Sums with several frames of a stack, and the weight of those frames that have others of their
-    /// cycle outwards, which is less.
+    // Sums with several frames of a stack, and the weight of those frames that have others of their
+    // cycle outwards, which is less.
     passed: u64,
     further_in: u64,
     is_seen: bool,
@@ -113,7 +110,7 @@ struct OfCall {
     is_seen: bool,
 }
 
-/// Sums up rows in buckets of `1 << shift` slices.
+// In buckets of `1 << shift` slices.
 pub(super) fn of(
     profile: &Profile,
     timed: &TimedRows<'_>,
@@ -199,7 +196,7 @@ impl Bucket<'_> {
         }
     }
 
-    /// Sums up what the paths have: callees before their callers.
+    // Callees before their callers.
     fn sum_up(&mut self, number: u32, ends: &IdVec<PathId, Option<u32>>, sums: &mut Vec<EndSum>) {
         let mut taken = std::mem::take(&mut self.taken);
         taken.sort_unstable_by(|a, b| b.cmp(a));
@@ -282,7 +279,6 @@ impl Bucket<'_> {
         }
     }
 
-    /// Adds the sums of the bucket, and begins another.
     fn finish(&mut self, bucket: u32, sums: &mut Sums) {
         for function in self.seen_functions.drain(..) {
             let sum = std::mem::take(&mut self.functions[function]);

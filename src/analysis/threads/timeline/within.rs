@@ -1,8 +1,9 @@
 //! The weights of source lines and instructions of some functions by bucket: the figures of
 //! [`annotate`](crate::analysis::annotate), for the requested parts.
 //!
-//! A place knows from which line its caller called, and at which address it was. So each place stands for
-//! parts of functions, and a sample counts once for a part: at the outermost place that stands for it.
+//! A place knows from which line its caller called, and at which address it was. So each place
+//! stands for parts of functions, and a sample counts once for a part: at the outermost place that
+//! stands for it.
 //!
 //! ```text
 //!   main ◀─9─ sum ◀─4─ sum ◀─4─ add      asked: line 4 of sum
@@ -25,7 +26,7 @@ define_id! {
 }
 
 define_id! {
-    /// A place that stands for parts for which none outwards of it does.
+    // A place that stands for parts for which none outwards of it does.
     StandingId
 }
 
@@ -55,7 +56,7 @@ pub struct AskedFunction {
     pub instructions: Vec<Range<u64>>,
 }
 
-/// The same with the numbers of its parts.
+// A function with the numbers of its parts.
 pub(super) struct Numbered<'a> {
     function: FunctionId,
     parts: FxHashMap<Part, PartId>,
@@ -65,7 +66,6 @@ pub(super) struct Numbered<'a> {
 }
 
 impl<'a> Numbered<'a> {
-    /// Numbers the parts of all functions.
     pub fn all(functions: &'a [AskedFunction]) -> Vec<Numbered<'a>> {
         let mut ids = (0..).map(PartId::new);
         let function = |asked: &'a AskedFunction| {
@@ -86,7 +86,6 @@ impl<'a> Numbered<'a> {
         self.parts.get(&part).copied()
     }
 
-    /// The part that an address of the machine code is in.
     fn part_at(&self, address: u64) -> Option<PartId> {
         let after = self
             .instructions
@@ -99,43 +98,43 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// The parts, and what they have in the bucket that is summed up.
+// The parts, and what they have in the bucket that is summed up.
 pub(super) struct Parts<'a> {
     profile: &'a Profile,
     places: &'a Places,
     functions: &'a [Numbered<'a>],
-    /// Which of the functions each function is, if it is one.
+    // Which of the functions each function is, if it is one.
     asked: IdVec<FunctionId, Option<u8>>,
     of_places: IdVec<PlaceId, OfPlace>,
     standing: IdVec<StandingId, Standing>,
-    /// The parts that places stand for, one place after the other.
+    // The parts that places stand for, one place after the other.
     stands_for: Vec<PartId>,
-    /// Those with weight in the bucket.
+    // Those with weight in the bucket.
     taken: Vec<StandingId>,
     sums: IdVec<PartId, OfPart>,
     seen: Vec<PartId>,
 }
 
-/// What is known of a place: all that a row needs, as there are far more of these.
+// All that a row needs, as there are far more rows than places.
 #[derive(Clone, Copy, Default)]
 struct OfPlace {
-    /// The innermost place that stands for parts: this one, or one outwards of it.
+    // The innermost place that stands for parts: this one, or one outwards of it.
     standing: Option<StandingId>,
-    /// The part of `machine` that its address is in.
+    // The part of `machine` that its address is in.
     instruction: Option<PartId>,
-    /// Which of the functions its function is.
+    // Which of the functions its function is.
     function: Option<u8>,
-    /// Which of them the function is in whose machine code its address lies.
+    // Which of them the function is in whose machine code its address lies.
     machine: Option<u8>,
     has_address: bool,
 }
 
-/// A place that stands for parts for which none outwards of it does.
+// Parts for which no place outwards of it stands.
 struct Standing {
-    /// The next such place outwards.
+    // The next such place outwards.
     outer: Option<StandingId>,
     parts: Range<u32>,
-    /// The weight of the bucket's samples at it or further in, as far as they were seen.
+    // The weight of the bucket's samples at it or further in, as far as they were seen.
     weight: u64,
     is_taken: bool,
 }
@@ -148,8 +147,8 @@ struct OfPart {
 }
 
 impl<'a> Parts<'a> {
-    /// Looks at the places of a profile; `None` where it has none, or nothing is asked for. Linear in
-    /// places, and for those that stand for parts in the number of such places outwards.
+    // `None` where the profile has no places, or nothing is asked for. Linear in places, and for
+    // those that stand for parts in the number of such places outwards.
     pub fn of(profile: &'a Profile, functions: &'a [Numbered<'a>]) -> Option<Parts<'a>> {
         let places = profile.places.as_ref().filter(|_| !functions.is_empty())?;
         let mut asked = IdVec::filled(None, profile.functions.len());
@@ -177,7 +176,7 @@ impl<'a> Parts<'a> {
         self.functions.get(usize::from(number?))
     }
 
-    /// Looks at a place; those outwards of it were looked at.
+    // Those outwards of it were looked at.
     fn look_at(&mut self, id: PlaceId) {
         let place = self.places.tree()[id];
         let path = self.profile.paths[place.path];
@@ -227,7 +226,7 @@ impl<'a> Parts<'a> {
         };
     }
 
-    /// Whether a place or one outwards of it stands for a part.
+    // The place or one outwards of it.
     fn stand_for(&self, from: Option<StandingId>, part: PartId) -> bool {
         let mut from = from;
         while let Some(standing) = from.map(|id| &self.standing[id]) {
@@ -248,7 +247,6 @@ impl<'a> Parts<'a> {
         sum
     }
 
-    /// Counts a row of the bucket.
     pub fn take(&mut self, row: &TimedRow) {
         let Some(place) = row.place else {
             return;
@@ -288,7 +286,6 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Adds the sums of the bucket, and begins another.
     pub fn finish(&mut self, bucket: u32, sums: &mut Vec<PartSum>) {
         let mut taken = std::mem::take(&mut self.taken);
         // What is further in comes before what is outwards of it.
