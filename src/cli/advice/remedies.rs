@@ -82,9 +82,8 @@ fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
     let files = situation.files();
     Some(match remedy {
         Remedy::RecordMore => format!(
-            "samples are taken only while threads run: run the program for longer, sample more often \
-             ({}), or record off-CPU time ({})",
-            sample("-F 4999"),
+            "samples are taken only while threads run: run the program for longer, or record off-CPU \
+             time: {}",
             sample("--off-cpu")
         ),
         Remedy::AvoidLosses => lost(situation),
@@ -286,6 +285,13 @@ mod tests {
                 },
                 "proftool itself did not run for 4.0 s, and emptied no buffers: it was stopped \
                  (SIGSTOP, Ctrl-Z), or other programs had all processors",
+            ),
+            // A rate that would give samples is not known: the threads may not have run at all.
+            (
+                CaveatKind::NoSamples,
+                view(),
+                "samples are taken only while threads run: run the program for longer, or record \
+                 off-CPU time: proftool record --off-cpu -- COMMAND",
             ),
             (
                 CaveatKind::UnsureSwitch,
