@@ -21,7 +21,7 @@ use super::query::Query;
 use super::query::open::Needs;
 use super::sources::{self, SourceChoice};
 
-/// The lines before and behind those with weight.
+// The lines before and behind those with weight.
 const CONTEXT: usize = 3;
 
 /// The arguments of `proftool annotate`.
@@ -91,7 +91,6 @@ Examples:
   proftool annotate parse --all             all lines of the function
   proftool annotate parse --source ~/src    with sources that have moved";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(Needs::ADDRESSES)?;
     let selection = args.query.select(&profile)?;
@@ -150,24 +149,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// Where weights, machine code and source files are looked up.
 pub struct Looking<'a> {
-    /// The weights of all functions.
     pub sums: &'a Sums<'a>,
-    /// The machine code of the profile.
     pub code: &'a MachineCode<'a>,
-    /// The source files.
     pub sources: SourceFiles,
-    /// The owner of the profile, by whose word files are sources where no program is known.
+    // The owner of the profile, by whose word files are sources where no program is known.
     pub owner: Option<u32>,
-    /// The source files that are not shown, though they are there.
+    // The source files that are not shown, though they are there.
     pub left_out: BTreeMap<String, NoSource>,
-    /// Whether the source files of inlined functions are read as well.
+    // Whether the source files of inlined functions are read as well.
     pub with_inlined: bool,
 }
 
 impl Looking<'_> {
-    /// A function from within, with its source files and its machine code as far as they are found.
+    // Source files and machine code as far as they are found.
     pub fn view(
         &mut self,
         subject: &Subject,
@@ -178,7 +173,6 @@ impl Looking<'_> {
         annotate::arrange(subject, summary, material, options)
     }
 
-    /// The figures of a function, and what is found of its code.
     pub fn found(&mut self, subject: &Subject, function: FunctionId) -> (Summary, Material) {
         let profile = subject.profile;
         let addresses = self.sums.addresses(function).into_iter();
@@ -234,7 +228,7 @@ impl Looking<'_> {
         (summary, material)
     }
 
-    /// The page about a function: its machine code where inlined functions are looked up, else its lines.
+    // Machine code where inlined functions are looked up, else lines.
     pub fn page(&mut self, subject: &Subject, function: FunctionId) -> Page {
         let options = Options {
             context: CONTEXT,
@@ -245,7 +239,6 @@ impl Looking<'_> {
     }
 }
 
-/// The text of a source file that the debug information of the listed code has.
 fn embedded(listing: Option<&Listing>, file: &str) -> Option<Arc<SourceText>> {
     let listing = listing?;
     let mut all = listing.embedded.iter();
@@ -254,7 +247,7 @@ fn embedded(listing: Option<&Listing>, file: &str) -> Option<Arc<SourceText>> {
     Some(Arc::new(text))
 }
 
-/// The last line of each source file that is shown.
+// The last line of each source file that is shown.
 fn last_lines<'a>(
     profile: &'a Profile,
     summary: &Summary,
@@ -279,7 +272,7 @@ fn last_lines<'a>(
     last
 }
 
-/// The source files of the function's own lines, or of all that is inlined into it, too.
+// Of the function's own lines, or of all that is inlined into it, too.
 fn files_of(listing: &Listing, with_inlined: bool) -> impl Iterator<Item = String> {
     let names = &listing.names;
     let positions = listing.positions.iter().filter(move |_| with_inlined);

@@ -53,7 +53,6 @@ Examples:
   proftool browse --time 10..20       only a part of the recording
   proftool browse --by module         programs and libraries instead of functions";
 
-/// Shows the file until it is left.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !top::can_be_drawn_on() {
         let asked = args.query.in_command(None);
@@ -122,7 +121,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses rows that the views do not have, and filters that are about what rows replace.
+// Rows that the views do not have, and filters that are about what rows replace.
 fn refuse_rows(by: By, query: &Query) -> anyhow::Result<()> {
     if !by.is_other() {
         return Ok(());
@@ -145,7 +144,6 @@ fn refuse_rows(by: By, query: &Query) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The profile by rows of this kind.
 fn by_rows(profile: Profile, rows: RowKind) -> Profile {
     match rows {
         RowKind::Function => profile,
@@ -153,25 +151,22 @@ fn by_rows(profile: Profile, rows: RowKind) -> Profile {
     }
 }
 
-/// A recording on the screen.
 struct Recording {
     path: PathBuf,
     reading: input::Options,
     listing: ListingArgs,
     rows: RowKind,
     latest: Arc<Mutex<Latest>>,
-    /// The number of parts that were asked for.
+    // The number of parts that were asked for.
     asked: Arc<AtomicU64>,
 }
 
-/// What was read last.
 struct Latest {
     seen: Arc<Seen>,
-    /// The part of the time that it is, or what is being done about another one.
     part: Option<String>,
 }
 
-/// A profile as what was seen up to the end of the recording.
+// The profile as what was seen up to the end of the recording.
 fn seen(number: u64, profile: Profile) -> Seen {
     let counts = profile.samples.iter().map(|sample| sample.count);
     Seen {

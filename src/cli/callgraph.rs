@@ -18,9 +18,7 @@ use super::function;
 use super::look::Look;
 use super::progress::Meter;
 
-/// The functions that a text has when nothing is asked for.
 const ROWS: usize = 20;
-/// How many files a hint names.
 const SIMILAR: usize = 5;
 
 /// The arguments of `proftool callgraph`.
@@ -84,7 +82,6 @@ Examples:
   proftool callgraph ./app --with perf.data         how much of the code the samples cover
   proftool callgraph ./app --format json | jq '.cycles'";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = input::Options {
         symfs: args.symfs.clone(),
@@ -128,7 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// Which part is shown, and the functions from which calls are followed for it.
+// With the functions from which calls are followed for it.
 fn part(args: &Args, subject: &Subject) -> anyhow::Result<(Part, Vec<FunctionId>)> {
     let mut from = Vec::new();
     let part = match (&args.function, &args.reachable_from) {
@@ -144,7 +141,7 @@ fn part(args: &Args, subject: &Subject) -> anyhow::Result<(Part, Vec<FunctionId>
     Ok((part, from))
 }
 
-/// The profile of a recording, its samples, and the modules that the binaries are in it.
+// With the modules that the binaries are in the profile.
 fn with_samples(
     args: &Args,
     recording: &Path,
@@ -167,7 +164,7 @@ fn with_samples(
     Ok((profile, selection, modules))
 }
 
-/// The module that a file is: that of its path, or else the only one of its name.
+// The module of the file's path, or else the only one of its name.
 fn module(profile: &Profile, binary: &Path, recording: &Path) -> anyhow::Result<ModuleId> {
     let full = std::fs::canonicalize(binary).unwrap_or_else(|_| binary.to_owned());
     let name = binary.file_name().unwrap_or_default().to_string_lossy();

@@ -13,10 +13,9 @@ use proftool::view::Names;
 use proftool::view::annotate::Base;
 use proftool::view::flat::Sort;
 
-/// A value of an option: its name, what help says of it, and what it stands for.
+// Its name, what help says of it, and what it stands for.
 type Value<T> = (&'static str, &'static str, T);
 
-/// Reads one of these values.
 #[derive(Debug)]
 pub struct Choice<T: 'static>(&'static [Value<T>]);
 
@@ -43,7 +42,6 @@ impl<T: Copy + Send + Sync + 'static> TypedValueParser for Choice<T> {
     }
 }
 
-/// Which recursive calls are collapsed.
 pub const COLLAPSE: Choice<Collapse> = Choice(&[
     ("none", "None; every call is a line", Collapse::None),
     ("direct", "Direct recursion only", Collapse::Direct),
@@ -59,7 +57,6 @@ pub const COLLAPSE: Choice<Collapse> = Choice(&[
     ),
 ]);
 
-/// How functions are named.
 pub const NAMES: Choice<Names> = Choice(&[
     (
         "short",
@@ -70,7 +67,7 @@ pub const NAMES: Choice<Names> = Choice(&[
     ("mangled", "As in the symbol table", Names::Mangled),
 ]);
 
-/// What functions are sorted by; ties by name.
+// Ties are sorted by name.
 pub const SORT: Choice<Sort> = Choice(&[
     (
         "self",
@@ -90,7 +87,6 @@ pub const SORT: Choice<Sort> = Choice(&[
     ),
 ]);
 
-/// How weight is attributed to callers.
 pub const MODEL: Choice<Model> = Choice(&[
     (
         "measured",
@@ -109,7 +105,6 @@ pub const MODEL: Choice<Model> = Choice(&[
     ),
 ]);
 
-/// Contribution of descendants if the function recurses.
 pub const RULE: Choice<Rule> = Choice(&[
     (
         "strict",
@@ -119,7 +114,6 @@ pub const RULE: Choice<Rule> = Choice(&[
     ("whole", "All time below the call", Rule::Whole),
 ]);
 
-/// What percentages are shares of.
 pub const BASE: Choice<Base> = Choice(&[
     (
         "total",
@@ -134,13 +128,11 @@ pub const BASE: Choice<Base> = Choice(&[
     ("all", "All samples, as in flat", Base::All),
 ]);
 
-/// Syntax of machine code.
 pub const SYNTAX: Choice<Syntax> = Choice(&[
     ("att", "AT&T, as objdump and perf print it", Syntax::Att),
     ("intel", "Intel", Syntax::Intel),
 ]);
 
-/// What the weights of folded stacks are.
 pub const FOLDED_UNIT: Choice<Weights> = Choice(&[
     ("samples", "Numbers of samples", Weights::Samples),
     (

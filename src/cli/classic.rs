@@ -23,12 +23,10 @@ pub struct Classic {
 }
 
 impl Classic {
-    /// Whether it is.
     pub fn is_asked_for(&self) -> bool {
         self.classic
     }
 
-    /// Prints gprof's text of the selected samples of a gmon.out.
     pub fn give(
         &self,
         query: &Query,

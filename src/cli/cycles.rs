@@ -12,7 +12,6 @@ use super::graph::Arcs;
 use super::look::Look;
 use super::query::Query;
 
-/// The cycles that a text has when nothing is asked for.
 const CYCLES: usize = 5;
 
 /// The arguments of `proftool cycles`.
@@ -42,7 +41,6 @@ Examples:
   proftool cycles gmon.out --binary app  from call counts
   proftool cycles --format json | jq '.cycles[0].cut'";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.arcs.in_code.open(&args.query)?;
     args.query.refuse_without_calls(&profile, "cycles")?;

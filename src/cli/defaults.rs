@@ -1,8 +1,8 @@
 //! Defaults for options: from the environment and from a configuration file.
 //!
-//! They become options of the command line, before those that are there, so each is checked as if it
-//! had been typed. One that is on the command line itself, or that contradicts what is there, is left
-//! out.
+//! They become options of the command line, before those that are there, so each is checked as if
+//! it had been typed. One that is on the command line itself, or that contradicts what is there, is
+//! left out.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,20 +14,16 @@ use toml::{Table, Value};
 
 use super::failure::Misused;
 
-/// Names the file; empty for no file.
+// Names the file; empty for no file.
 const FILE_VARIABLE: &str = "PROFTOOL_CONFIG";
 
-/// Where a default comes from, and the words that it is on the command line.
+// Where a default comes from, and the words that it is on the command line.
 struct Setting {
     from: String,
     words: Vec<OsString>,
 }
 
-/// Returns the command line with the defaults in it.
-///
-/// # Errors
-///
-/// If the file cannot be read, or a default is not one that the command accepts.
+// An error if the file cannot be read, or a default is not one that the command accepts.
 pub fn added(args: Vec<OsString>, grammar: &Command) -> Result<Vec<OsString>, Misused> {
     let name = args.get(1).and_then(|word| word.to_str());
     let Some(command) = name.and_then(|name| grammar.find_subcommand(name)) else {
@@ -68,7 +64,6 @@ pub fn added(args: Vec<OsString>, grammar: &Command) -> Result<Vec<OsString>, Mi
     }
 }
 
-/// The configuration file, if there is one.
 fn file() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = std::env::var_os(FILE_VARIABLE) {
@@ -167,7 +162,7 @@ fn from_environment(
     Ok(())
 }
 
-/// The option of this long name that can have a default.
+// By its long name, if it can have a default.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     let mut arguments = command.get_arguments();
     arguments.find(|arg| arg.get_long() == Some(name) && !matches!(name, "help" | "version"))
@@ -177,7 +172,7 @@ fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values()
 }
 
-/// The words of the command line that a value of the file stands for.
+// The words of the command line that a value of the file stands for.
 fn words(arg: &Arg, value: &Value) -> Result<Vec<OsString>, &'static str> {
     let name = arg.get_long().unwrap_or_default();
     let word = |value: &Value| match value {
@@ -195,7 +190,7 @@ fn words(arg: &Arg, value: &Value) -> Result<Vec<OsString>, &'static str> {
     }
 }
 
-/// Whether an option is on the command line, or another one that excludes it.
+// It, or another one that excludes it, is on the command line.
 fn is_decided(id: &str, command: &Command, given: &ArgMatches) -> bool {
     let is_given = |id: &str| {
         given

@@ -14,7 +14,6 @@ use super::look::Look;
 use super::query::Query;
 use super::query::open::Needs;
 
-/// The rows of each list when nothing is asked for.
 const ROWS: usize = 15;
 
 /// The arguments of `proftool detail`.
@@ -49,7 +48,6 @@ Examples:
   proftool detail 'Trie::insert' --min 1   by its short name; rows of 1 % and more
   proftool detail '^sum$' --rule whole     all time below a call, as in PurifyPlus 7";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(Needs {
         ranges: true,

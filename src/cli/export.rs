@@ -41,8 +41,8 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
     /// Recursion collapsing. Stacks become the paths of the collapsed tree; in a drawing, a
-    /// collapsed call becomes a dashed arrow back, with the share of its samples. Use it for tools that
-    /// count recursion wrong: proftool help formats lists them.
+    /// collapsed call becomes a dashed arrow back, with the share of its samples. Use it for tools
+    /// that count recursion wrong: proftool help formats lists them.
     #[arg(long, value_name = "DEGREE", value_parser = choice::COLLAPSE, default_value = "none")]
     collapse: Degree,
     /// In a flame graph, show callers below the innermost functions.
@@ -111,7 +111,6 @@ enum Format {
 }
 
 impl Format {
-    /// The option as it is given.
     fn option(self) -> &'static str {
         match self {
             Format::Svg => "--to svg",
@@ -129,7 +128,7 @@ impl Format {
         }
     }
 
-    /// The largest total that readers of the format add up exactly.
+    // The largest total that readers of the format add up exactly.
     fn largest_total(self) -> u64 {
         match self {
             Format::Svg | Format::Folded | Format::Dot | Format::PerfScript => u64::MAX,
@@ -141,7 +140,6 @@ impl Format {
     }
 }
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.to == Format::Parquet && cfg!(not(feature = "parquet")) {
         let text = "this proftool was built without Parquet";
@@ -188,7 +186,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     whole_stacks(args, &profile, &subject)
 }
 
-/// Writes a format that has whole stacks; those of the Firefox Profiler also of off-CPU events.
+// Those of the Firefox Profiler are also of off-CPU events.
 fn whole_stacks(args: &Args, profile: &Profile, subject: &Subject) -> anyhow::Result<ExitCode> {
     let degree = args.collapse;
     let stacks = CallStacks::of(profile, subject.selection, degree);
@@ -237,7 +235,7 @@ fn whole_stacks(args: &Args, profile: &Profile, subject: &Subject) -> anyhow::Re
     })
 }
 
-/// What becomes a record of perf's script, which has one for each sample as long as all have room.
+// perf's script has a record for each sample as long as all have room.
 fn records(args: &Args, subject: &Subject, stacks: &CallStacks) -> perf_script::Records {
     let limit = args.query.inputs().limit();
     let records = perf_script::records(subject, stacks, limit);
@@ -254,7 +252,7 @@ fn records(args: &Args, subject: &Subject, stacks: &CallStacks) -> perf_script::
     records
 }
 
-/// Writes the calls of the program for llvm-bolt: the counted ones, else those on stacks.
+// The counted calls, else those on stacks.
 fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(Needs::ADDRESSES)?;
     args.query
@@ -305,9 +303,8 @@ fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
     write(args, &profile, |out| bolt::write(out, &branches))
 }
 
-/// Draws the call tree as a flame graph.
 fn flame_graph(args: &Args, subject: &Subject, degree: Degree) -> anyhow::Result<ExitCode> {
-    /// How far callers are followed: more rows than anyone looks at.
+    // More rows than anyone looks at.
     const DEPTH: u32 = 256;
     let stacks = Stacks::new(subject.profile, subject.selection);
     let least = svg::least(subject.selection.total());
@@ -334,7 +331,6 @@ fn flame_graph(args: &Args, subject: &Subject, degree: Degree) -> anyhow::Result
     })
 }
 
-/// Draws the call graph, or the collapsed tree as one.
 fn drawing(args: &Args) -> anyhow::Result<ExitCode> {
     let degree = args.collapse;
     let calls = match degree {
@@ -376,7 +372,7 @@ fn subject<'a>(args: &Args, profile: &'a Profile, selection: &'a Selection) -> S
     }
 }
 
-/// Refuses what the format cannot hold, and warns where its readers round.
+// Refuses what the format cannot hold, and warns where its readers round.
 fn check_total(format: Format, total: u64) -> anyhow::Result<()> {
     if total <= format.largest_total() {
         return Ok(());
@@ -391,7 +387,7 @@ fn check_total(format: Format, total: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes to where it belongs, and warns of what is not known.
+// Warns of what is not known, too.
 fn write(
     args: &Args,
     profile: &Profile,

@@ -7,27 +7,24 @@ use proftool::base::printable;
 
 use super::advice::inputs;
 
-/// An error together with what a person can do about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Hinted {
-    /// What went wrong.
     message: String,
-    /// What can be done.
     hint: String,
 }
 
-/// A line on stderr; that it cannot be written is no reason to fail the command.
+// That the line cannot be written is no reason to fail the command.
 pub fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "proftool: {}", printable(text));
 }
 
-/// A wrong use of the command line that only shows when it is acted on.
+// A wrong use of the command line that only shows when it is acted on.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Misused(pub String);
 
-/// An error with a hint, if there is one.
+// With a hint, if there is one.
 pub fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
     match hint {
         Some(hint) => Hinted { message, hint }.into(),
@@ -35,8 +32,8 @@ pub fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
     }
 }
 
-/// Says it on stderr; the exit status of failure, or of wrong usage. `show` is the command that
-/// shows a file, for advice.
+// Returns the exit status of failure, or of wrong usage. `show` is the command that shows a file,
+// for advice.
 pub fn say(error: &anyhow::Error, show: &str) -> ExitCode {
     let parts: Vec<String> = error
         .chain()
@@ -56,17 +53,16 @@ pub fn say(error: &anyhow::Error, show: &str) -> ExitCode {
     }
 }
 
-/// Writes a line on stderr. Errors are ignored: there is no other place to report them.
+// Errors are ignored: there is no other place to report them.
 pub fn line(mark: &str, text: &str) {
     let _ = writeln!(io::stderr().lock(), "{mark}: {}", printable(text));
 }
 
-/// Writes a row of a list on stderr.
 pub fn plain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
-/// A message as part of a sentence: the system's begin with a capital and end with a number.
+// The system's messages begin with a capital and end with a number.
 pub fn fragment(message: &str) -> String {
     let message = match message.rfind(" (os error ") {
         Some(at) if message.ends_with(')') => &message[..at],

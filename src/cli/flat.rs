@@ -17,7 +17,6 @@ use super::look::Look;
 use super::query::Query;
 use super::query::by::{By, Order, OrderParser, Rows};
 
-/// The rows that a text has when nothing is asked for.
 const ROWS: usize = 40;
 
 /// The arguments of `proftool flat`.
@@ -57,7 +56,6 @@ Examples:
   proftool flat --by line --module app       source lines, of stacks through app
   proftool flat --format json | jq '.functions[0]'";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.classic.is_asked_for() {
         let read = args.query.open_as_gprof(StaticCalls::Off)?;
@@ -96,7 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    /// What a row is, by either option.
+    // By either option.
     fn by(&self) -> anyhow::Result<By> {
         match self.sort.by {
             Some(by) if self.rows.by.is_other() && by != self.rows.by => {

@@ -13,17 +13,17 @@ use proftool::view::{Figures, Names, Subject};
 
 use super::failure;
 
-/// The number of functions that are listed if a name is ambiguous.
+// Functions that are listed if a name is ambiguous.
 const TOLD: usize = 20;
 
-/// The number of functions that are named if a page shows them alike.
+// Functions that are named if a page shows them alike.
 const ALSO_SHOWN: usize = 3;
 
-/// The exit status where several functions fit.
+// The exit status where several functions fit.
 const NOT_EXACT: u8 = 2;
 
-/// The function that `wanted` names among those of the selected samples; or, after saying on stderr
-/// which ones fit as well or have similar names, the exit status.
+// Among the functions of the selected samples; or, after saying on stderr which ones fit as well or
+// have similar names, the exit status.
 pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
     let (candidates, weights) = by_total(subject);
     match search::find(&subject.naming(), &candidates, wanted) {
@@ -49,8 +49,8 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
     }
 }
 
-/// The first of these functions, which fit equally well, that a page shows as `wanted` where its width does not
-/// suffice. Says on stderr which others it shows so.
+// The first of these functions, which fit equally well, that a page shows as `wanted` where its
+// width does not suffice. Says on stderr which others it shows so.
 fn heaviest_shown_as(fitting: &[(FunctionId, String)], wanted: &str) -> Option<FunctionId> {
     let width = names::display_width(wanted);
     let is_shown_so = |label: &str| names::shortened_call(label, width) == wanted;
@@ -67,8 +67,9 @@ fn heaviest_shown_as(fitting: &[(FunctionId, String)], wanted: &str) -> Option<F
     Some(first)
 }
 
-/// The function that a page shows as `label` where its width does not suffice: of several, which it then says on
-/// stderr, the one with the largest total over all samples of the event. `None` for a label without parts left out.
+// The function that a page shows as `label` where its width does not suffice: of several, which it
+// then says on stderr, the one with the largest total over all samples of the event. `None` for a
+// label without parts left out.
 pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<FunctionId> {
     if !label.contains(GAP) {
         return None;
@@ -88,8 +89,8 @@ pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<Functi
     }
 }
 
-/// The functions of the selected samples and of counted calls, the one with the largest total first, and the
-/// weights.
+// Of the selected samples and of counted calls, the one with the largest total first, and the
+// weights.
 fn by_total(subject: &Subject) -> (Vec<FunctionId>, FunctionWeights) {
     let weights = inclusive::by_function(subject.profile, subject.selection);
     let mut functions = called::ran(subject.profile, &weights);
@@ -98,7 +99,7 @@ fn by_total(subject: &Subject) -> (Vec<FunctionId>, FunctionWeights) {
     (functions, weights)
 }
 
-/// Says in which order the arguments come, where the function that is named is a file.
+// The function that is named is a file: the arguments come in another order.
 pub fn hint_at_order(command: &str, function: &str) {
     if Path::new(function).is_file() {
         let order = format!("the function comes first: proftool {command} FUNCTION FILE");
@@ -106,11 +107,8 @@ pub fn hint_at_order(command: &str, function: &str) {
     }
 }
 
-/// The functions that `text` names among all of the profile, sampled or not: by label or name, else
-/// by a part of the name, else as a regular expression.
-///
-/// # Errors
-/// When there is none.
+// Among all of the profile, sampled or not: by label or name, else by a part of the name, else as a
+// regular expression. An error when there is none.
 pub fn all(subject: &Subject, text: &str) -> anyhow::Result<Vec<FunctionId>> {
     let candidates: Vec<FunctionId> = subject.profile.functions.ids().collect();
     match search::find(&subject.naming(), &candidates, text) {
@@ -120,11 +118,8 @@ pub fn all(subject: &Subject, text: &str) -> anyhow::Result<Vec<FunctionId>> {
     }
 }
 
-/// The functions of exactly this name: the one with this label, those of the name in full or as in the
-/// symbol table, or else those of the short name.
-///
-/// # Errors
-/// When there is none.
+// The one with this label, those of the name in full or as in the symbol table, or else those of
+// the short name. An error when there is none.
 pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>> {
     let name = search::unmarked(name);
     let with = |is_it: &dyn Fn(&Function) -> bool| -> Vec<FunctionId> {
@@ -148,7 +143,7 @@ pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>>
     }
 }
 
-/// Says which function was taken, and which other ones a narrow page shows alike.
+// Which function was taken, and which other ones a narrow page shows alike.
 fn also_shown<'a>(label: &str, others: impl ExactSizeIterator<Item = &'a str>, wanted: &str) {
     if others.len() == 0 {
         return;

@@ -21,9 +21,8 @@ use super::query::Query;
 use super::query::by::{By, Rows};
 use super::query::open::Needs;
 
-/// The entries that a text has when nothing is asked for.
 const ENTRIES: usize = 20;
-/// The least share of an entry of a text when nothing is asked for, in percent.
+// Of a text when nothing is asked for, in percent.
 const MIN: f64 = 0.5;
 
 /// The arguments of `proftool graph`.
@@ -91,7 +90,6 @@ pub struct Prune {
 }
 
 impl Prune {
-    /// The view's word for it.
     pub fn pruning(&self) -> Pruning {
         let usual = Pruning::default();
         Pruning {
@@ -122,7 +120,7 @@ Examples:
   proftool graph --counts gmon.out --errors         how far gprof's estimates are off";
 
 impl Arcs {
-    /// Which calls count; `without` are [those that are to be left out](Arcs::without).
+    // `without` are those that are to be [left out](Arcs::without).
     pub fn options(&self, without: Vec<Between>) -> analysis::graph::Options {
         analysis::graph::Options {
             model: None,
@@ -132,12 +130,12 @@ impl Arcs {
         }
     }
 
-    /// The least share of an arc that forms cycles, in percent.
+    // In percent.
     fn cycle_cut(&self) -> f64 {
         self.cycle_cut.unwrap_or(0.0)
     }
 
-    /// The functions at the ends of the arcs that are to be left out. A name may have a `/` in it.
+    // The functions at the ends of the arcs that are to be left out. A name may have a `/` in it.
     pub fn without(&self, profile: &Profile) -> anyhow::Result<Vec<Between>> {
         let mut left_out = Vec::new();
         for text in &self.without {
@@ -166,7 +164,6 @@ impl Arcs {
     }
 }
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.model == Some(Model::Fonseca) && args.arcs.cycle_cut() > 0.0 {
         let text = "--model fonseca finds cycles of its own: leave --cycle-cut out";
@@ -233,7 +230,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    /// Refuses rows that do not call each other, and options that are about functions.
+    // Rows that do not call each other, and options that are about functions.
     fn check_rows(&self) -> anyhow::Result<()> {
         let by = self.rows.by;
         by.refuse_crate("graph")?;
@@ -252,7 +249,6 @@ impl Args {
     }
 }
 
-/// Prints gprof's text.
 fn classic(args: &Args) -> anyhow::Result<ExitCode> {
     // gprof adds calls of the code only when it is asked to.
     let calls = match args.arcs.in_code {
@@ -267,7 +263,6 @@ fn classic(args: &Args) -> anyhow::Result<ExitCode> {
     (args.classic).give(&args.query, &args.look, "graph", &read, write)
 }
 
-/// Joins counted calls to the profile, if there are any files of them.
 fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
     if args.counts.counts.is_empty() {
         return Ok(());
@@ -277,7 +272,7 @@ fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
     Ok(input::join_counts(profile, files, &options)?)
 }
 
-/// Leaves counts out, as gprof's `-k` does: the arcs of the code stay.
+// As gprof's `-k` does: the arcs of the code stay.
 fn forget(profile: &mut Profile, without: &[Between]) {
     if let Some(counts) = &mut profile.counts {
         let is_left_out = |from, to| without.iter().any(|these| these.has(from, to));

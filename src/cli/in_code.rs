@@ -19,8 +19,7 @@ pub enum InCode {
 }
 
 impl InCode {
-    /// Reads the profile with these calls, and with what ranges need where the code is not to be left
-    /// out.
+    // And with what ranges need where the code is not to be left out.
     pub fn open(self, query: &Query) -> anyhow::Result<Profile> {
         query.open(Needs {
             calls: self.calls(),
@@ -29,7 +28,6 @@ impl InCode {
         })
     }
 
-    /// Which calls are read.
     pub fn calls(self) -> StaticCalls {
         match self {
             InCode::Auto => StaticCalls::Sampled,

@@ -30,7 +30,6 @@ Examples:
   perf record -o - ./app | proftool info -  the same of a recording on a pipe
   proftool info --format json | jq .records";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut meter = Meter::new();
     let opened = input::contents(

@@ -83,8 +83,8 @@ pub enum Format {
     Dot,
 }
 
-/// The formats of a view without a drawing, as its help offers them. `dot` is taken all the same, as
-/// [`answer`](super::answer) knows better than a list of values why it is refused.
+// As its help offers them. `dot` is taken all the same, as [`answer`](super::answer) knows better
+// than a list of values why it is refused.
 #[derive(Clone, Copy, Debug)]
 pub struct WithoutDot;
 
@@ -122,7 +122,7 @@ enum When {
     Never,
 }
 
-/// Reads what functions are sorted by, or the keys that perf's users are accustomed to where they mean the same.
+// And the keys that perf's users are accustomed to where they mean the same.
 #[derive(Clone)]
 pub struct SortKeyParser(Choice<Sort>);
 
@@ -142,7 +142,8 @@ impl TypedValueParser for SortKeyParser {
         value: &OsStr,
     ) -> Result<Sort, clap::Error> {
         let keys: Vec<&str> = value.to_str().unwrap_or_default().split(',').collect();
-        // perf groups rows by its keys. A row here is a symbol of a DSO, so only these may be named.
+        // perf groups rows by its keys. A row here is a symbol of a DSO, so only these may be
+        // named.
         let of_a_function = |key: &&str| {
             matches!(
                 *key,
@@ -171,7 +172,7 @@ impl TypedValueParser for SortKeyParser {
 }
 
 impl Look {
-    /// What the view is about. A table or a drawing has no place for an assumed unit: stderr has it.
+    // A table or a drawing has no place for an assumed unit: stderr has it.
     pub fn subject<'a>(
         &self,
         query: &Query,
@@ -196,7 +197,6 @@ impl Look {
         }
     }
 
-    /// How functions are named.
     pub fn names(&self) -> Names {
         self.names_or(match self.output.format {
             Format::Text => Names::Short,
@@ -205,12 +205,12 @@ impl Look {
         })
     }
 
-    /// How functions are named; `usual` is for when nothing is asked for.
+    // `usual` is for when nothing is asked for.
     pub fn names_or(&self, usual: Names) -> Names {
         self.names.unwrap_or(usual)
     }
 
-    /// The most rows to show; `usual` is for a text when nothing is asked for.
+    // `usual` is for a text when nothing is asked for.
     pub fn limit(&self, usual: usize) -> Option<usize> {
         match (self.limit, self.output.format) {
             (Some(0), _) => None,
@@ -220,7 +220,7 @@ impl Look {
         }
     }
 
-    /// The least share to show; `usual` is for a text when nothing is asked for.
+    // `usual` is for a text when nothing is asked for.
     pub fn min(&self, usual: f64) -> f64 {
         self.min.unwrap_or(match self.output.format {
             Format::Text => usual,
@@ -228,19 +228,16 @@ impl Look {
         })
     }
 
-    /// Whether a number of rows was asked for.
     pub fn has_limit(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Whether a least share was asked for.
     pub fn has_min(&self) -> bool {
         self.min.is_some()
     }
 }
 
 impl Output {
-    /// How text is written to standard output.
     pub fn text(&self) -> text::Options {
         text::Options {
             width: width(),
@@ -250,7 +247,6 @@ impl Output {
 }
 
 impl Colors {
-    /// Whether standard output gets colours.
     pub fn on_stdout(self) -> bool {
         match self.color {
             When::Always => true,
@@ -260,13 +256,12 @@ impl Colors {
     }
 }
 
-/// Whether the environment has nothing against colours.
 fn colors_wanted() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && set("TERM") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// The width of lines: the terminal's, or what `COLUMNS` says, or 100.
+// The terminal's, or what `COLUMNS` says, or 100.
 pub fn width() -> usize {
     const SANE: std::ops::RangeInclusive<usize> = 20..=1000;
     let terminal = || {
@@ -280,7 +275,7 @@ pub fn width() -> usize {
         .unwrap_or(100)
 }
 
-/// A share in percent; a percent sign may follow.
+// In percent; a percent sign may follow.
 pub fn share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {

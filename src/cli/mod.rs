@@ -1,9 +1,9 @@
 //! The command line: arguments, messages and output.
 //!
-//! Each command is a file with its arguments and a function that runs it. [`query`] has the arguments
-//! that choose *what* is shown, [`look`] those that choose *how*. [`answer`] writes the result to the
-//! terminal or a file, [`advice`] has the sentences on what a user can do, and [`failure`] prints
-//! errors.
+//! Each command is a file with its arguments and a function that runs it. [`query`] has the
+//! arguments that choose *what* is shown, [`look`] those that choose *how*. [`answer`] writes the
+//! result to the terminal or a file, [`advice`] has the sentences on what a user can do, and
+//! [`failure`] prints errors.
 
 mod advice;
 mod annotate;
@@ -105,8 +105,8 @@ enum Command {
     Completions(help::generate::CompletionArgs),
 }
 
-/// The command line, in which only commands that draw offer `dot`, each offers the rows that it has,
-/// and long help leads to the topics that belong to the command.
+// Only commands that draw offer `dot`, each offers the rows that it has, and long help leads to the
+// topics that belong to the command.
 fn grammar() -> clap::Command {
     let top = format!("{EXAMPLES}\n\n{}", help::list());
     let grammar = Cli::command().after_long_help(top);
@@ -125,7 +125,6 @@ fn grammar() -> clap::Command {
     })
 }
 
-/// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let args = record::level::with_equals(std::env::args_os());
     let args = match defaults::added(args, &grammar()) {
@@ -140,11 +139,11 @@ pub fn run() -> ExitCode {
         let _ = writeln!(io::stdout(), "{}", grammar().render_help());
         return ExitCode::SUCCESS;
     };
-    // A file that reaches the limit of a file's size is an error, not the end of the program. What is
-    // started from here does not have the handler.
+    // A file that reaches the limit of a file's size is an error, not the end of the program. What
+    // is started from here does not have the handler.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    // Where memory cannot be had, Rust says so in a line on stderr and aborts. Limits of memory are as
-    // usual as those of files: the status is that of an error, and there is no core dump.
+    // Where memory cannot be had, Rust says so in a line on stderr and aborts. Limits of memory are
+    // as usual as those of files: the status is that of an error, and there is no core dump.
     let status = match command {
         Command::Record(_) => record::FAILED,
         _ => 1,
@@ -181,8 +180,7 @@ pub fn run() -> ExitCode {
     })
 }
 
-/// The command that shows a file as the one that runs does, as it was typed up to the file's name. Of
-/// one that shows none, that is `report`.
+// As it was typed up to the file's name. Of a command that shows none, that is `report`.
 fn command_that_shows(matches: &ArgMatches) -> String {
     let other = "proftool report".to_owned();
     let Some((name, arguments)) = matches.subcommand() else {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Nothing is shown before this: most answers are there at once.
+// Nothing is shown before this: most answers are there at once.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How far the reading is, on stderr if that is a terminal.
+// On stderr if that is a terminal.
 pub struct Meter {
     started: Instant,
     terminal: bool,
@@ -16,7 +16,6 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter that starts now.
     pub fn new() -> Meter {
         Meter {
             started: Instant::now(),
@@ -25,7 +24,7 @@ impl Meter {
         }
     }
 
-    /// Shows that `done` of `total` bytes are read; `total` is 0 where it is not known.
+    // In bytes; `total` is 0 where it is not known.
     pub fn show(&mut self, done: u64, total: u64) {
         if !self.terminal || self.started.elapsed() < PATIENCE {
             return;

@@ -16,7 +16,8 @@ use super::stack_choice::{self, Wanted};
 /// How to sample, and what already runs.
 #[derive(Args, Debug)]
 pub struct SamplingArgs {
-    /// Samples per second of run time [default: 997; faults, switches, tracepoints: every occurrence]
+    /// Samples per second of run time [default: 997; faults, switches, tracepoints: every
+    /// occurrence]
     #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
           value_parser = clap::value_parser!(u64).range(1..))]
     frequency: Option<u64>,
@@ -36,9 +37,9 @@ pub struct SamplingArgs {
 
     /// How to record call stacks. fp[,BYTES]: frame pointers, and BYTES from the top of the stack,
     /// which hold the callers of functions without a frame (256 if not given; 0 for frame pointers
-    /// alone). dwarf[,BYTES]: a copy of the stack with each sample, for programs without frame pointers
-    /// (if not given, whole stacks as far as the buffers and 64 MB per second allow). none: no stacks.
-    /// auto: fp or dwarf, depending on how the program is built
+    /// alone). dwarf[,BYTES]: a copy of the stack with each sample, for programs without frame
+    /// pointers (if not given, whole stacks as far as the buffers and 64 MB per second allow).
+    /// none: no stacks. auto: fp or dwarf, depending on how the program is built
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = call_graph)]
     call_graph: CallGraph,
@@ -61,18 +62,15 @@ pub struct SamplingArgs {
     target: TargetArgs,
 }
 
-/// How stacks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallGraph {
-    /// By what the functions of the program keep.
+    // By what the functions of the program keep.
     Auto,
-    /// By copies whose size adapts.
+    // By copies whose size adapts.
     Copies,
-    /// As the user chose.
     Chosen(Stacks),
 }
 
-/// What `-g` says.
 fn call_graph(how: &str) -> Result<CallGraph, String> {
     let stacks = match how.split_once(',') {
         None if how == "auto" => return Ok(CallGraph::Auto),
@@ -93,7 +91,6 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
     Ok(CallGraph::Chosen(stacks))
 }
 
-/// What `-e` says.
 fn events(names: &str) -> Result<EventList, String> {
     names.parse().map_err(
         |error: EventError| match advice::sampling::on_event(&error) {
@@ -103,21 +100,14 @@ fn events(names: &str) -> Result<EventList, String> {
     )
 }
 
-/// The subjects to sample.
 #[derive(Debug)]
 pub struct Asked {
-    /// The command to run.
     pub command: Option<Command>,
-    /// What already runs.
     pub target: Option<Target>,
 }
 
 impl Asked {
-    /// The same for the sampler.
-    ///
-    /// # Errors
-    ///
-    /// If there is neither a command nor a target.
+    // An error if there is neither a command nor a target.
     pub fn subject(&self) -> Result<Subject<'_>, Error> {
         match (&self.target, &self.command) {
             (None, Some(command)) => Ok(Subject::Command(command)),
@@ -135,11 +125,7 @@ impl Asked {
 }
 
 impl SamplingArgs {
-    /// Finds the subjects: the target, and the program of the command with these words.
-    ///
-    /// # Errors
-    ///
-    /// If the command or the target is not there.
+    // The target, and the program of the command with these words. An error if one is not there.
     pub fn asked(&self, words: &[OsString]) -> Result<Asked, Error> {
         let command = if words.is_empty() {
             None
@@ -153,7 +139,7 @@ impl SamplingArgs {
         Ok(Asked { command, target })
     }
 
-    /// How to sample this subject; where stacks are chosen by its code, a line that says why so.
+    // Where stacks are chosen by the subject's code, with a line that says why so.
     pub fn options(&self, subject: Subject<'_>) -> (Options, Option<String>) {
         let events = self.event.iter().flat_map(EventList::events);
         let mut options = Options {
@@ -190,7 +176,6 @@ impl SamplingArgs {
         (options, why)
     }
 
-    /// Which time is recorded.
     pub fn time(&self) -> Time {
         if self.off_cpu {
             Time::OffCpu
@@ -199,9 +184,9 @@ impl SamplingArgs {
         }
     }
 
-    /// The level of compression unless one is given. Threads that wait for each other switch
-    /// 100 000 times a second, with 8 KiB of stack each. As such stacks repeat, compression shrinks
-    /// them by a factor of 20 and more, to less than a file with frame pointers takes.
+    // The level unless one is given. Threads that wait for each other switch 100 000 times a
+    // second, with 8 KiB of stack each. As such stacks repeat, compression shrinks them by a factor
+    // of 20 and more, to less than a file with frame pointers takes.
     fn compression(&self, stacks: Stacks) -> Option<u8> {
         let unasked = self.off_cpu && self.call_graph == CallGraph::Auto;
         (unasked && matches!(stacks, Stacks::Copies(_))).then_some(1)

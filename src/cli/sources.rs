@@ -10,20 +10,15 @@ use proftool::base::{CaveatKind, Caveats};
 use proftool::input::{Audience, SourceFiles, SourceOptions};
 use proftool::profile::NoSource;
 
-/// Which source files are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceChoice {
-    /// Those in this directory first.
+    // Those in this directory first.
     Directory(PathBuf),
-    /// All that can be read.
+    // All that can be read.
     All,
 }
 
-/// Reads a choice. A directory of the name `all` is `./all`.
-///
-/// # Errors
-///
-/// None: every other text names a directory.
+// A directory of the name `all` is `./all`. Every other text names a directory.
 pub fn choice(text: &str) -> Result<SourceChoice, String> {
     Ok(match text {
         "all" => SourceChoice::All,
@@ -31,7 +26,6 @@ pub fn choice(text: &str) -> Result<SourceChoice, String> {
     })
 }
 
-/// The files of a choice, for this audience.
 pub fn files(
     choice: Option<&SourceChoice>,
     symfs: Option<&Path>,
@@ -49,8 +43,7 @@ pub fn files(
     })
 }
 
-/// Who reads standard output: of a document for programs, and of what a shell writes to a file, it
-/// is not known.
+// Who reads a document for programs, and what a shell writes to a file, is not known.
 pub fn audience(is_page: bool) -> Audience {
     let out = std::io::stdout();
     let file = out.as_fd().try_clone_to_owned().map(std::fs::File::from);
@@ -63,7 +56,7 @@ pub fn audience(is_page: bool) -> Audience {
     }
 }
 
-/// These caveats, and one of the source files that were left out.
+// With one of the source files that were left out.
 pub fn with_left_out(caveats: &Caveats, left_out: &BTreeMap<String, NoSource>) -> Caveats {
     let mut caveats = caveats.clone();
     for (file, why) in left_out {
@@ -73,7 +66,6 @@ pub fn with_left_out(caveats: &Caveats, left_out: &BTreeMap<String, NoSource>) -
     caveats
 }
 
-/// The user whose file an input is.
 pub fn owner(input: &Path) -> Option<u32> {
     std::fs::metadata(input).ok().map(|input| input.uid())
 }

@@ -12,24 +12,22 @@ use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
 use proftool::input::{SampledProgram, sampled_programs};
 use proftool::sampler::{CopySize, Options, Process, Stacks, Target};
 
-/// The most running processes that are looked at.
+// Running processes that are looked at.
 const PROCESSES: usize = 16;
-/// The most libraries of a running process that are looked at.
+// Libraries of a running process that are looked at.
 const LIBRARIES: usize = 64;
 
-/// The largest recording that is read again to find the program that has most of its samples.
+// A larger recording is not read again to find the program that has most of its samples.
 const READ_AGAIN: u64 = 256 << 20;
 
-/// What is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// Which time.
     pub time: Time,
-    /// The largest copies of stacks that can be recorded of it.
+    // The largest copies of stacks that can be recorded of it.
     pub largest: CopySize,
 }
 
-/// Returns how to record the stacks of a program, and one line that says why.
+// With one line that says why.
 pub fn choose(program: &Path, wanted: Wanted) -> (Stacks, String) {
     let finder = Finder::default();
     let name = program.file_name().unwrap_or_default().display();
@@ -43,8 +41,8 @@ pub fn choose(program: &Path, wanted: Wanted) -> (Stacks, String) {
     told(&files, &name.to_string(), wanted)
 }
 
-/// One line after a command was recorded by [`choose`], if another program than the one that was
-/// judged has most of the samples: whether the choice fits it.
+// After a command was recorded by [`choose`]: if another program than the one that was judged has
+// most of the samples, one line whether the choice fits it.
 pub fn after(
     recording: &Path,
     bytes: u64,
@@ -80,15 +78,14 @@ pub fn after(
     Some(text)
 }
 
-/// How many of a recording's samples are in a program.
 pub fn share(program: &SampledProgram, samples: u64) -> String {
     let name = program.path.file_name().unwrap_or_default().display();
     let percent = program.samples as f64 / samples.max(1) as f64 * 100.0;
     format!("{name} has {percent:.1} % of {} samples", grouped(samples))
 }
 
-/// Returns how the stacks of a sampled program are best recorded, and why; `None` if its code does not show it,
-/// or its file is not there or not known to be the build that ran.
+// `None` if its code does not show it, or its file is not there or not known to be the build that
+// ran.
 pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, String)> {
     let finder = Finder::default();
     let binary = Arc::new(finder.open_named(&program.path).ok()?);
@@ -108,8 +105,7 @@ pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, St
     }
 }
 
-/// How to record the stacks of what already runs, by the files that are mapped in it. A single
-/// process without frame pointers decides for all.
+// By the files that are mapped in it. A single process without frame pointers decides for all.
 pub fn choose_running(target: &Target, wanted: Wanted) -> (Stacks, String) {
     let everybody;
     let pids: &[i32] = match (target, wanted.time) {
@@ -149,7 +145,7 @@ pub fn choose_running(target: &Target, wanted: Wanted) -> (Stacks, String) {
     })
 }
 
-/// The choice where the code cannot be asked, and the reason.
+// Where the code cannot be asked.
 fn unknown(reason: &str, wanted: Wanted) -> (Stacks, String) {
     match wanted.time {
         Time::OffCpu if Stacks::can_copy() => copies(reason, wanted),
@@ -174,7 +170,7 @@ fn copies(reason: &str, Wanted { time, largest }: Wanted) -> (Stacks, String) {
     (Stacks::Copies(largest), why)
 }
 
-/// The program of a process, and the libraries that it has mapped.
+// With the libraries that it has mapped.
 fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
     let finder = Finder::default();
     let process = Process::look(pid).ok()?;
@@ -231,7 +227,7 @@ fn told(files: &[FileFrames], name: &str, wanted: Wanted) -> (Stacks, String) {
     }
 }
 
-/// How to follow frame pointers if these libraries keep none, in words as well.
+// How to follow frame pointers if these libraries keep none, in words as well.
 fn by_pointers(files: &[FileFrames], beside: &[usize]) -> (Stacks, String) {
     let calls_back = beside.iter().any(|&library| !files[library].is_c_runtime());
     if calls_back && Stacks::can_copy() {
@@ -242,7 +238,7 @@ fn by_pointers(files: &[FileFrames], beside: &[usize]) -> (Stacks, String) {
     (Stacks::frame_pointers(), "frame pointers".to_owned())
 }
 
-/// What one of the files lacks, and why that matters if only waits depend on it.
+// And why that matters if only waits depend on it.
 fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     let file = &files[index];
     let name = &file.name;
@@ -250,7 +246,8 @@ fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     let digits = usize::from(share < 9.95);
     let on_cpu = verdict::judge(files, Time::OnCpu);
     let for_waits = time == Time::OffCpu && on_cpu != Verdict::Copies { file: index };
-    // A library that is linked into the program may be what keeps none, however the program was built.
+    // A library that is linked into the program may be what keeps none, however the program was
+    // built.
     let keep_none = format!("{share:.digits$} % of {name}'s functions keep no frame pointer");
     if for_waits {
         format!("threads wait in {name}: {keep_none}")
@@ -261,7 +258,6 @@ fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     }
 }
 
-/// Which files keep frame pointers, and which do not.
 fn kept(files: &[FileFrames], beside: &[usize]) -> String {
     let name = files.first().map_or("", |file| &file.name);
     let libraries = files.len().saturating_sub(1);

@@ -20,11 +20,10 @@ use super::query::by::Rows;
 use super::query::open::Needs;
 use super::tree_notes;
 
-/// The lines that a text has when nothing is asked for.
 const LINES: usize = 80;
-/// The least share of a line of text when nothing is asked for, in percent.
+// The least share of a line of text when nothing is asked for, in percent.
 const MIN: f64 = 0.5;
-/// How far callers are followed when nothing is asked for.
+// When nothing is asked for.
 const DEPTH: u32 = 64;
 
 /// The arguments of `proftool tree`.
@@ -41,8 +40,8 @@ pub struct Args {
     /// Recursion collapsing [default: chosen by the profile, see below]
     #[arg(long, value_name = "DEGREE", value_parser = choice::COLLAPSE)]
     collapse: Option<calls::Collapse>,
-    /// Print the table of HP's profiler Puma: in or under, in only, level, function. Collapses fully
-    /// and prints all rows
+    /// Print the table of HP's profiler Puma: in or under, in only, level, function. Collapses
+    /// fully and prints all rows
     #[arg(long)]
     classic: bool,
     /// Show every frame of chains of library calls, which otherwise are one line each.
@@ -101,7 +100,6 @@ Examples:
   proftool tree --by thread                     a tree for each thread
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let by = args.rows.by;
     args.check_rows()?;
@@ -224,7 +222,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    /// Refuses options that have no meaning for these rows.
     fn check_rows(&self) -> anyhow::Result<()> {
         let by = self.rows.by;
         by.refuse_crate("tree")?;
@@ -235,7 +232,6 @@ impl Args {
         ])
     }
 
-    /// How far callers are followed.
     fn reach(&self, selection: &Selection, min: f64) -> Reach {
         Reach {
             depth: self.depth.unwrap_or(DEPTH),

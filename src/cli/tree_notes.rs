@@ -6,10 +6,10 @@ use proftool::profile::RowKind;
 use proftool::view::number::grouped;
 use proftool::view::tree::{Direction, Tree};
 
-/// How far the lines of other degrees are counted.
+// How far the lines of other degrees are counted.
 pub const COUNTED: usize = 1_000_000;
 
-/// How far recursion is collapsed, where there is any, and why.
+// Where there is any, and why.
 pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
     let degree = tree.calls.collapse;
     let stubs = tree.calls.nodes.iter().any(|node| node.stub.is_some());
@@ -55,8 +55,7 @@ pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
     Some(text)
 }
 
-/// How many lines are not shown, and the options that show all of them. `reach` is how far callers
-/// were followed, `deepest` the number of frames of the deepest stack.
+// `reach` is how far callers were followed, `deepest` the number of frames of the deepest stack.
 pub fn hidden(tree: &Tree, reach: Reach, deepest: u32) -> Option<String> {
     // What was not followed is in no other count: it may be deep, light, or one line too many.
     let is_cut = tree.calls.nodes.iter().any(|node| node.cut > 0);

@@ -3,8 +3,7 @@
 use proftool::binary;
 use proftool::input::CodeError;
 
-/// Returns why the machine code of a function is not shown, and how it could be: text that a full stop
-/// follows.
+// The text is followed by a full stop.
 pub fn without_code(error: &CodeError) -> String {
     let advice = match error {
         CodeError::Kernel { source } => match source {

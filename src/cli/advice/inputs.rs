@@ -9,8 +9,7 @@ use proftool::base::shell_quoted;
 use proftool::binary;
 use proftool::input::{Error, Reason};
 
-/// Returns what can be done about a file that could not be opened. `show` is the command that shows a
-/// file, up to the file's name: `proftool detail parse`.
+// `show` is the command that shows a file, up to the file's name: `proftool detail parse`.
 pub fn on_error(error: &Error, show: &str) -> Option<String> {
     let file = &error.path;
     let path = shell_quoted(&file.to_string_lossy());
@@ -53,19 +52,18 @@ pub fn on_error(error: &Error, show: &str) -> Option<String> {
 
 const ROOT: u32 = 0;
 
-/// The user of this process; `None` for root, to whom nothing more can be permitted.
+// `None` for root, to whom nothing more can be permitted.
 fn user() -> Option<u32> {
     let user = fs::metadata("/proc/self").ok()?.uid();
     (user != ROOT).then_some(user)
 }
 
-/// What can be done about any file that this user may not read; `show` as in [`on_error`].
+// Any file that this user may not read; `show` as in [`on_error`].
 pub fn as_root(file: &Path, show: &str) -> Option<String> {
     let path = shell_quoted(&file.to_string_lossy());
     user().map(|_| format!("run as root: {show} {path}"))
 }
 
-/// What can be done about a recording that this user may not read.
 fn on_refusal(file: &Path, show: &str) -> Option<String> {
     let user = user()?;
     let path = shell_quoted(&file.to_string_lossy());
@@ -85,8 +83,7 @@ fn on_refusal(file: &Path, show: &str) -> Option<String> {
     })
 }
 
-/// The directory of a path, or one above it, that this user may not enter; `None` for one that only a
-/// link leads to.
+// A directory of the path that this user may not enter; `None` for one that only a link leads to.
 fn closed_directory(file: &Path) -> Option<PathBuf> {
     let whole = std::path::absolute(file).ok()?;
     let is_hidden = |path: &&Path| {

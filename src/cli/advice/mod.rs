@@ -33,47 +33,40 @@ use proftool::view::question::Question;
 pub use code::without_code;
 pub use stacks::{BUILD_WITH_FRAME_POINTERS, name_generated_code};
 
-/// What the user is doing, for whom advice is worded.
+// What the user is doing, for whom advice is worded.
 #[derive(Clone, Debug)]
 pub enum Situation {
-    /// `record` has just made a recording.
+    // `record` has just made a recording.
     Record {
-        /// How stacks were recorded.
         stacks: Stacks,
-        /// Whether off-CPU time was recorded.
         off_cpu: bool,
-        /// How long the recorder did not run meanwhile: it was stopped, or got no processor.
+        // How long the recorder did not run meanwhile: it was stopped, or got no processor.
         stood: Duration,
     },
-    /// `top` samples running programs. Its sampling options are those of `record`, and there is no
-    /// file.
+    // `top` samples running programs. Its sampling options are those of `record`, and there is no
+    // file.
     Top,
-    /// A view shows the profile in a file.
     View {
-        /// The name of the command.
         command: &'static str,
-        /// The file and the options that shaped the answer, as further commands have them.
+        // The file and the options that shaped the answer, as further commands have them.
         query: String,
-        /// Whether stacks are filtered by a function.
+        // Whether stacks are filtered by a function.
         has_focus: bool,
     },
-    /// `info` shows what a file contains, without looking at programs.
+    // `info` shows what a file contains, without looking at programs.
     Info {
-        /// The file, as further commands have it.
+        // As further commands have it.
         file: String,
     },
-    /// `doctor` checks a recording.
     Doctor {
-        /// The recording, as further commands have it; empty if it is another kind of file.
+        // As further commands have it; empty if it is another kind of file.
         file: String,
     },
-    /// `callgraph` reads programs.
     Callgraph,
 }
 
 impl Situation {
-    /// Returns how to sample with these options: a command to record, or the options alone where they
-    /// can be added to the running command.
+    // A command to record, or the options alone where they can be added to the running command.
     fn sample(&self, options: &str) -> String {
         match self {
             Situation::Record { .. } | Situation::Top => options.to_owned(),
@@ -82,7 +75,7 @@ impl Situation {
         }
     }
 
-    /// Returns how to name the directory that has the programs and libraries.
+    // How to name the directory that has the programs and libraries.
     fn files(&self) -> String {
         match self {
             Situation::View { .. } | Situation::Callgraph => "--symfs DIR".to_owned(),

@@ -6,7 +6,6 @@ use proftool::view::question::Question;
 
 use super::Situation;
 
-/// Returns the options that show the rows that are left out.
 pub fn hidden(rows: &HiddenRows, situation: &Situation) -> Option<String> {
     let all = match rows.by {
         HiddenBy::Limit => "--limit 0",
@@ -23,7 +22,6 @@ pub fn hidden(rows: &HiddenRows, situation: &Situation) -> Option<String> {
     }
 }
 
-/// Returns the command that answers a question about the samples that are shown.
 pub fn command(question: &Question, situation: &Situation) -> Option<String> {
     let Situation::View {
         query, has_focus, ..

@@ -10,7 +10,7 @@ use super::Situation;
 use super::rights::{setcap_elsewhere, to_name_the_kernel, to_see_the_kernel};
 use super::stacks::{frame_pointers, in_generated_code, name_generated_code};
 
-/// Returns how to apply a remedy; `runtimes` are those whose code it is about.
+// `runtimes` are those whose code the remedy is about.
 pub fn sentence(
     remedy: Remedy,
     situation: &Situation,
@@ -27,7 +27,7 @@ pub fn sentence(
     Some(text.to_owned())
 }
 
-/// What is done in the same way whatever a user is doing.
+// Whatever a user is doing.
 fn everywhere(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::RunLonger => {
@@ -76,7 +76,6 @@ fn everywhere(remedy: Remedy) -> Option<&'static str> {
     })
 }
 
-/// What depends on what a user is doing.
 fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
     let sample = |options: &str| situation.sample(options);
     let files = situation.files();
@@ -149,7 +148,7 @@ fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
     })
 }
 
-/// How to get the right to see the kernel. A file may come from another machine than this one.
+// A file may come from another machine than this one.
 fn see_the_kernel(situation: &Situation) -> String {
     match situation {
         Situation::Top | Situation::Record { .. } => to_see_the_kernel(&Rights::look()),
@@ -162,7 +161,7 @@ fn see_the_kernel(situation: &Situation) -> String {
     }
 }
 
-/// Which buffers and samples avoid losses. Off-CPU time is not sampled, so `-F` does not help there.
+// Off-CPU time is not sampled, so `-F` does not help there.
 fn lost(situation: &Situation) -> String {
     match situation {
         Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),
@@ -188,8 +187,7 @@ fn lost(situation: &Situation) -> String {
     }
 }
 
-/// Why samples are missing after the recorder itself did not run: larger buffers and higher rates do not
-/// help.
+// The recorder itself did not run: larger buffers and higher rates do not help.
 fn did_not_run(stood: Duration) -> String {
     format!(
         "proftool itself did not run for {:.1} s, and emptied no buffers: it was stopped (SIGSTOP, \
@@ -198,7 +196,7 @@ fn did_not_run(stood: Duration) -> String {
     )
 }
 
-/// Why processor time is missing that neither threads that end nor switches explain.
+// Neither threads that end nor switches explain it.
 fn missed_time(situation: &Situation) -> String {
     match situation {
         Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),
@@ -209,8 +207,8 @@ fn missed_time(situation: &Situation) -> String {
     }
 }
 
-/// What is sampled per thread misses the ends of threads, as the kernel starts a new period with each; what is
-/// sampled per processor does not.
+// What is sampled per thread misses the ends of threads, as the kernel starts a new period with
+// each; what is sampled per processor does not.
 fn short_threads(situation: &Situation) -> String {
     match situation {
         Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),

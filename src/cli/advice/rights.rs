@@ -3,26 +3,25 @@
 use proftool::base::shell_quoted;
 use proftool::sampler::Rights;
 
-/// The capabilities with which the kernel can be recorded and its functions have names.
+// With these the kernel can be recorded and its functions have names.
 const KERNEL: &str = "cap_perfmon,cap_syslog";
-/// The capabilities with which every process can be recorded as well.
+// With these every process can be recorded as well.
 const EVERYTHING: &str = "cap_perfmon,cap_syslog,cap_sys_ptrace";
 
-/// How to record where `perf_event_paranoid` forbids it, at 3 and above.
+// Where `perf_event_paranoid` forbids recording, at 3 and above.
 pub const PARANOID: &str = "run proftool as root, or first run as root: sysctl \
     kernel.perf_event_paranoid=2 (user space only), or =1 (with the kernel)";
 
-/// How to record in a container that filters system calls.
+// In a container that filters system calls.
 pub const SECCOMP: &str = "start a container with: docker run --cap-add PERFMON --security-opt \
     seccomp=unconfined";
 
-/// The group whose members may run a program with capabilities, as the kernel's documents name it.
+// The group whose members may run a program with capabilities, as the kernel's documents name it.
 const GROUP: &str = "perf_users";
 
-/// Returns the commands with which root gives the running program these capabilities. Anybody who can
-/// run it has them, so first nobody but a group may (Linux, Documentation/admin-guide/
-/// perf-security.rst, "Privileged Perf users groups"). Another owner would take them away again, so
-/// they come last.
+// Anybody who can run the program has its capabilities, so first nobody but a group may (Linux,
+// Documentation/admin-guide/perf-security.rst, "Privileged Perf users groups"). Another owner would
+// take them away again, so they come last.
 fn setcap(rights: &Rights, capabilities: &str) -> String {
     let (name, program) = match &rights.program {
         Some(path) => (String::new(), shell_quoted(&path.to_string_lossy())),
@@ -34,7 +33,7 @@ fn setcap(rights: &Rights, capabilities: &str) -> String {
     )
 }
 
-/// The same of the kernel's capabilities, for the program of another machine.
+// The kernel's capabilities, for the program of another machine.
 pub fn setcap_elsewhere() -> String {
     let elsewhere = Rights {
         program: None,
@@ -43,12 +42,10 @@ pub fn setcap_elsewhere() -> String {
     setcap(&elsewhere, KERNEL)
 }
 
-/// Returns the command with which root lets the running program record everything.
 pub fn setcap_everything(rights: &Rights) -> String {
     setcap(rights, EVERYTHING)
 }
 
-/// Returns how to record the kernel with the names of its functions.
 pub fn to_see_the_kernel(rights: &Rights) -> String {
     let settings = settings(rights);
     if rights.contained {
@@ -75,7 +72,6 @@ pub fn to_see_the_kernel(rights: &Rights) -> String {
     }
 }
 
-/// Returns how to get the names of the kernel's functions, which are hidden now.
 pub fn to_name_the_kernel(rights: &Rights) -> String {
     let elsewhere = || {
         "the settings allow them, but a container or security module hides them: record outside of it"
@@ -99,7 +95,7 @@ pub fn to_name_the_kernel(rights: &Rights) -> String {
     }
 }
 
-/// Returns how to record a process that this user may not record; `what` is what belongs to others.
+// A process that this user may not record, as it belongs to others.
 pub fn to_record_others(rights: &Rights) -> String {
     if rights.ptrace {
         "it belongs to another user namespace, or a security module protects it: record it from \
@@ -113,7 +109,7 @@ pub fn to_record_others(rights: &Rights) -> String {
     }
 }
 
-/// The settings with which anybody sees the kernel's functions, as far as they are not set already.
+// With these anybody sees the kernel's functions; those that are set already are left out.
 fn settings(rights: &Rights) -> Option<String> {
     let mut settings = Vec::new();
     if rights.paranoid.is_none_or(|level| level > 1) {

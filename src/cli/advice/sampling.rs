@@ -7,7 +7,6 @@ use super::rights::{
     PARANOID, SECCOMP, setcap_everything, to_name_the_kernel, to_record_others, to_see_the_kernel,
 };
 
-/// Returns what can be done about an error of the sampler.
 pub fn on_error(error: &Error) -> Option<String> {
     Some(match error {
         Error::Forbidden {
@@ -71,7 +70,7 @@ pub fn on_error(error: &Error) -> Option<String> {
     })
 }
 
-/// Returns a note of the sampler as one line, with what can be done about it.
+// One line.
 pub fn note(note: &Note) -> String {
     match on_note(note) {
         Some(advice) => format!("{note}; {advice}"),
@@ -111,7 +110,6 @@ fn on_note(note: &Note) -> Option<String> {
     })
 }
 
-/// Returns what can be done about the name of an event.
 pub fn on_event(error: &EventError) -> Option<String> {
     match error {
         EventError::Unknown { source: unknown } => match unknown.searched {

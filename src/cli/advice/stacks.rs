@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use proftool::base::Runtime;
 
-/// How to build with frame pointers.
 pub const BUILD_WITH_FRAME_POINTERS: &str = "build with frame pointers: C and C++: \
     -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; Rust: RUSTFLAGS=\"-C \
     force-frame-pointers=yes\"";
 
-/// Returns how to get the names of functions in no file, by the runtimes that compile them. Without a runtime
-/// that is known, the program itself would have to list them.
+// By the runtimes that compile functions in no file. Without a runtime that is known, the program
+// itself would have to list them.
 pub fn name_generated_code(runtimes: &BTreeSet<Runtime>) -> String {
     let flags: Vec<&str> = runtimes.iter().filter_map(symbol_map).collect();
     if flags.is_empty() {
@@ -35,13 +34,12 @@ fn symbol_map(runtime: &Runtime) -> Option<&'static str> {
     })
 }
 
-/// Returns how to get complete stacks where they were recorded by frame pointers. Several hints end with it, and a
-/// page says it once; it has the option alone, so that these hints take two lines of a terminal.
+// Several hints end with it, and a page says it once; it has the option alone, so that these hints
+// take two lines of a terminal.
 pub fn frame_pointers() -> &'static str {
     "record with DWARF unwinding (-g dwarf), or build with frame pointers (proftool help stacks)"
 }
 
-/// Returns how to get complete stacks of what runtimes compile.
 pub fn in_generated_code(runtimes: &BTreeSet<Runtime>) -> &'static str {
     let is_java = runtimes.contains(&Runtime::Java);
     match (is_java, runtimes.contains(&Runtime::Node)) {

@@ -18,19 +18,15 @@ use super::advice::Situation;
 use super::failure;
 use super::look::{Format, Output};
 
-/// The forms that an answer can take; only the one that is asked for is made.
+// Only the form that is asked for is made.
 pub struct Forms<'a> {
-    /// For people.
     pub page: &'a dyn Fn() -> Page,
-    /// For spreadsheets.
     pub table: &'a dyn Fn() -> Table,
-    /// For programs.
     pub json: &'a dyn Fn(&mut dyn Write, &dyn Advice) -> io::Result<()>,
-    /// For Graphviz; `None` for what is no graph.
+    // For Graphviz; `None` for what is no graph.
     pub dot: Option<&'a dyn Fn() -> Drawing>,
 }
 
-/// Writes the answer of a view in the form that is asked for.
 pub fn give(
     output: &Output,
     situation: &Situation,
@@ -71,7 +67,6 @@ pub fn give(
     strictly(output.strict, caveats)
 }
 
-/// Writes an answer that has one form only, a text of another tool.
 pub fn give_text(
     output: &Output,
     situation: &Situation,
@@ -87,7 +82,6 @@ pub fn give_text(
     strictly(output.strict, caveats)
 }
 
-/// Writes a text to standard output, through a pager on a terminal.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let write = |out: &mut dyn Write| out.write_all(text.as_bytes());
     if !paged(write)? {
@@ -96,12 +90,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes bytes to standard output as they are.
 pub fn print_plain(bytes: &[u8]) -> anyhow::Result<()> {
     write_to(standard_output()?, |out| out.write_all(bytes))
 }
 
-/// The exit status: with `--strict`, caveats are failures.
+// With `--strict`, caveats are failures.
 pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
     if strict && !caveats.is_empty() {
         anyhow::bail!("the result is incomplete (--strict)");
@@ -109,7 +102,6 @@ pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints each caveat on stderr, and what can be done about it.
 pub fn warn(caveats: &Caveats, situation: &Situation) {
     for caveat in caveats.iter() {
         failure::line("warning", &caveat.to_string());
@@ -119,7 +111,7 @@ pub fn warn(caveats: &Caveats, situation: &Situation) {
     }
 }
 
-/// Whether standard output and standard error are one terminal, file or pipe.
+// Standard output and standard error may be one terminal, file or pipe.
 fn go_to_one_place() -> bool {
     let place = |number: u32| {
         let metadata = std::fs::metadata(format!("/proc/self/fd/{number}")).ok()?;
@@ -128,8 +120,7 @@ fn go_to_one_place() -> bool {
     place(1).is_some_and(|out| place(2) == Some(out))
 }
 
-/// Standard output, unless that is a file that this command reads: what is appended to a recording
-/// destroys it.
+// What is appended to a recording destroys it.
 fn standard_output() -> anyhow::Result<StdoutLock<'static>> {
     let output = io::stdout().lock();
     let opened = std::fs::metadata("/proc/self/fd/1");
@@ -141,7 +132,7 @@ fn standard_output() -> anyhow::Result<StdoutLock<'static>> {
     Ok(output)
 }
 
-/// Writes all of it. A closed pipe is no error: its reader has read enough.
+// A closed pipe is no error: its reader has read enough.
 fn write_to(
     out: impl Write,
     write: impl Fn(&mut dyn Write) -> io::Result<()>,
@@ -156,8 +147,7 @@ fn write_to(
     }
 }
 
-/// Shows it in a pager, if standard output is a terminal and a pager can be started. Returns
-/// whether it was shown.
+// If standard output is a terminal and a pager can be started. Returns whether it was shown.
 fn paged(write: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<bool> {
     if !io::stdout().is_terminal() {
         return Ok(false);
@@ -173,7 +163,7 @@ fn paged(write: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<boo
     Ok(!matches!(status.code(), Some(126 | 127)))
 }
 
-/// Returns the pager that the environment names, or less; `None` if the name is empty.
+// What the environment names, or less; `None` if the name is empty.
 fn pager() -> Option<Command> {
     let named = ["PROFTOOL_PAGER", "PAGER"];
     let Some(command) = named.iter().find_map(std::env::var_os) else {

@@ -13,28 +13,25 @@ use proftool::perfdata::is_recording;
 use super::super::failure::hinted;
 use super::write_to;
 
-/// The size that any output may have, in bytes.
+// In bytes.
 const ANY_INPUT: u64 = 512 << 20;
-/// How many bytes of output there may be for each byte of input.
+// How many bytes of output there may be for each byte of input.
 const FACTOR: u64 = 16;
 
-/// The files that a command reads.
 pub struct Inputs<'a> {
-    /// As they were named; `-` is standard input.
+    // As they were named; `-` is standard input.
     pub files: Vec<&'a Path>,
-    /// The bytes that were read of one that has no size, a pipe.
+    // The bytes that were read of one that has no size, a pipe.
     pub read: u64,
 }
 
 impl Inputs<'_> {
-    /// The most bytes that an output may have.
     pub fn limit(&self) -> u64 {
         let sizes = self.files.iter().map(|path| size(path));
         let size = sizes.fold(0, u64::saturating_add).max(self.read);
         ANY_INPUT.max(size.saturating_mul(FACTOR))
     }
 
-    /// Why an output must not replace this file, if it must not.
     fn refusal(&self, earlier: &Metadata, path: &Path) -> Option<&'static str> {
         if !earlier.is_file() {
             return None;
@@ -65,7 +62,7 @@ impl Inputs<'_> {
     }
 }
 
-/// Checks before anything is read that the output may be written.
+// Before anything is read.
 pub fn check(path: Option<&Path>, inputs: &Inputs) -> anyhow::Result<()> {
     let Some(path) = named(path) else {
         return Ok(());
@@ -73,7 +70,7 @@ pub fn check(path: Option<&Path>, inputs: &Inputs) -> anyhow::Result<()> {
     found(path, inputs).map(drop)
 }
 
-/// Writes a file when it is whole, or to standard output.
+// A file is replaced when the new one is whole.
 pub fn write_file(
     path: Option<&Path>,
     inputs: &Inputs,
@@ -98,12 +95,11 @@ pub fn write_file(
     }
 }
 
-/// Writes a file of a directory when it is whole.
+// In a directory, when it is whole.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Output::to(path)?.write(|out| out.write_all(bytes))
 }
 
-/// The output file; `None` for standard output.
 fn named(path: Option<&Path>) -> Option<&Path> {
     path.filter(|path| *path != Path::new("-"))
 }
@@ -123,7 +119,7 @@ fn found(path: &Path, inputs: &Inputs) -> anyhow::Result<Output> {
     }
 }
 
-/// What an input is; standard input for `-`.
+// Standard input for `-`.
 fn metadata(input: &Path) -> Option<Metadata> {
     let path = match input.to_str() {
         Some("-") => Path::new("/proc/self/fd/0"),
@@ -132,7 +128,7 @@ fn metadata(input: &Path) -> Option<Metadata> {
     fs::metadata(path).ok()
 }
 
-/// The bytes of a file, or of the files of a directory.
+// Of a file, or of the files of a directory.
 fn size(input: &Path) -> u64 {
     match metadata(input) {
         Some(it) if it.is_dir() => {
@@ -149,7 +145,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Fails beyond a number of bytes.
+// Fails beyond a number of bytes.
 struct Limited<'a> {
     out: &'a mut dyn Write,
     left: u64,

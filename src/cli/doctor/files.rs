@@ -12,7 +12,6 @@ use super::super::advice::BUILD_WITH_FRAME_POINTERS;
 use super::super::failure::{fragment, hinted};
 use super::{fine, told};
 
-/// How to get complete stacks of code without frame pointers.
 fn complete_stacks() -> String {
     format!(
         "record with DWARF unwinding, which proftool record then chooses by default (-g dwarf), or \
@@ -20,16 +19,13 @@ fn complete_stacks() -> String {
     )
 }
 
-/// How to build with lines.
 const LINES: &str = "C and C++: build with -g; Rust: debug = 1 under [profile.release] in \
     Cargo.toml";
-/// How to get the debug file of a library of the system.
 const PACKAGE: &str = "install the debug symbols of its package; on Debian, dpkg -S FILE names the package, \
     and the debug archive has PACKAGE-dbgsym (libc6-dbg for libc)";
-/// How many places a message names.
 const PLACES: usize = 3;
 
-/// Checks a program, or a library, and briefly the libraries that it needs.
+// Of a library briefly what it needs, too.
 pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     let finder = Finder::default();
     let binary = finder.open_named(path).map_err(|error| {
@@ -57,8 +53,8 @@ pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Checks a program, and briefly these libraries. `called` says of the program and each library
-/// whether the program calls it; it does if nothing is said.
+// `called` says of the program and each library whether the program calls it; it does if nothing is
+// said.
 pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>], called: &[bool]) -> Vec<Check> {
     let file = |binary: &Binary, frames, index: usize| FileFrames {
         is_called: called.get(index).copied().unwrap_or(true),

@@ -7,10 +7,9 @@ use super::super::advice::rights::{PARANOID, SECCOMP, setcap_everything, to_name
 use super::{fine, told};
 
 const SUBJECT: &str = "this machine";
-/// The frames of a call chain when nothing was changed.
+// The frames of a call chain when nothing was changed.
 const USUAL_FRAMES: u16 = 127;
 
-/// Looks at the machine.
 pub fn checks() -> Vec<Check> {
     of(&Capabilities::look())
 }

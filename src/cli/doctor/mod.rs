@@ -52,7 +52,6 @@ Examples:
   proftool doctor -p 1234         the same for a running process
   proftool doctor --format json | jq '.checks[] | select(.status != \"ok\")'";
 
-/// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let findings = match (args.pid, &args.file) {
         (Some(pid), _) => Findings::of(process::checks(pid)?),
@@ -78,7 +77,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     answer::give(&args.output, &situation, caveats, &forms)
 }
 
-/// What a file is, by its first bytes, decides what is looked at.
+// By the first bytes of the file.
 fn of_file(named: &Path) -> anyhow::Result<Findings> {
     let path = located(named);
     let refuse = |what: &str| {
@@ -132,7 +131,7 @@ fn of_file(named: &Path) -> anyhow::Result<Findings> {
     }
 }
 
-/// A file as named; a name that is no file may be that of a command.
+// A name that is no file may be that of a command.
 fn located(named: &Path) -> PathBuf {
     let is_name = named.components().count() == 1 && !named.exists();
     let words: [OsString; 1] = [named.as_os_str().to_owned()];
@@ -140,7 +139,6 @@ fn located(named: &Path) -> PathBuf {
     command.map_or_else(|| named.to_owned(), |command| command.program().to_owned())
 }
 
-/// A check without a remedy.
 fn fine(subject: &str, check: &'static str, found: impl Into<String>) -> Check {
     Check {
         subject: subject.to_owned(),
@@ -151,7 +149,7 @@ fn fine(subject: &str, check: &'static str, found: impl Into<String>) -> Check {
     }
 }
 
-/// A check after which something may be changed.
+// After it something may be changed.
 fn told(
     subject: &str,
     check: &'static str,

@@ -13,7 +13,7 @@ use super::super::advice::rights::to_record_others;
 use super::super::failure::{fragment, hinted};
 use super::{files, fine, told};
 
-/// Checks a process, its program and the files that are mapped in it.
+// The process, its program and the files that are mapped in it.
 pub fn checks(pid: i32) -> anyhow::Result<Vec<Check>> {
     let process = Process::look(pid).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => hinted(format!("there is no process {pid}"), None),

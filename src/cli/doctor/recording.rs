@@ -19,7 +19,7 @@ use super::super::query::file_in_command;
 use super::super::stack_choice;
 use super::{fine, told};
 
-/// The checks that caveats belong to, each with what is said where there is none.
+// The checks that caveats belong to, each with what is said where there is none.
 const GROUPS: [(&str, &[About], Option<&str>); 4] = [
     (
         "stacks",
@@ -35,7 +35,6 @@ const GROUPS: [(&str, &[About], Option<&str>); 4] = [
     ("other", &[About::Other], None),
 ];
 
-/// Checks a recording.
 pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let options = Options {
         inlines: false,
@@ -93,7 +92,7 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     })
 }
 
-/// How the stacks were recorded, by the event that has most of them.
+// By the event that has most of them.
 fn kind(subject: &str, recorded: RecordedStacks) -> Check {
     let check = "stacks recorded";
     if recorded == RecordedStacks::None {
@@ -104,7 +103,7 @@ fn kind(subject: &str, recorded: RecordedStacks) -> Check {
     fine(subject, check, recorded.to_string())
 }
 
-/// The program with the most samples, and whether its stacks were recorded as its code needs.
+// The program with the most samples, and whether its stacks were recorded as its code needs.
 fn program(path: &Path, subject: &str, reader: &Reader, recorded: RecordedStacks) -> Option<Check> {
     let check = "program";
     let sampled = sampled_programs(path).ok()?;
@@ -136,7 +135,7 @@ fn program(path: &Path, subject: &str, reader: &Reader, recorded: RecordedStacks
     })
 }
 
-/// How reliable the stacks are, where they were checked.
+// How reliable the stacks are, where they were checked.
 fn believed(subject: &str, profile: &Profile, situation: &Situation) -> Vec<Check> {
     let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
         return Vec::new();
@@ -185,7 +184,7 @@ fn believed(subject: &str, profile: &Profile, situation: &Situation) -> Vec<Chec
     ]
 }
 
-/// A check for each caveat of these kinds.
+// A check for each caveat of these kinds.
 fn caveats(
     subject: &str,
     check: &'static str,

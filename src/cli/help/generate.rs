@@ -12,7 +12,7 @@ use roff::{Roff, bold, roman};
 use super::super::answer;
 use super::{TOPICS, Topic};
 
-/// Where manual pages come from, at their foot.
+// At the foot of manual pages.
 const SOURCE: &str = concat!("proftool ", env!("CARGO_PKG_VERSION"));
 
 /// The arguments of `proftool man`.
@@ -34,11 +34,7 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
-/// Writes a manual page for proftool, each command and each topic.
-///
-/// # Errors
-///
-/// If a file cannot be written.
+// For proftool, each command and each topic.
 pub fn man(args: &ManArgs, mut grammar: clap::Command) -> anyhow::Result<ExitCode> {
     grammar.build();
     let directory = &args.directory;
@@ -65,11 +61,6 @@ pub fn man(args: &ManArgs, mut grammar: clap::Command) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the completions of a shell.
-///
-/// # Errors
-///
-/// If the output cannot be written.
 pub fn completions(args: &CompletionArgs, mut grammar: clap::Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut grammar, "proftool", &mut script);
@@ -89,7 +80,6 @@ fn write(
     answer::output::write_whole(&path, &bytes)
 }
 
-/// A topic as a manual page.
 fn page(topic: &Topic) -> Roff {
     let mut page = Roff::new();
     let name = format!("proftool-{}", topic.name);

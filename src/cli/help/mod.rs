@@ -14,18 +14,14 @@ use anstyle::{AnsiColor, Style};
 use super::answer;
 use super::failure::Misused;
 
-/// A text of the manual.
 #[derive(Clone, Copy, Debug)]
 pub struct Topic {
-    /// The word that names it on the command line.
     pub name: &'static str,
-    /// What it is about, in a few words.
     pub about: &'static str,
-    /// The text.
     pub text: &'static str,
 }
 
-/// All topics, in the order of the list that `proftool help` prints.
+// In the order of the list that `proftool help` prints.
 pub const TOPICS: &[Topic] = &[
     Topic {
         name: "recording",
@@ -86,11 +82,7 @@ pub struct Args {
     word: Option<String>,
 }
 
-/// Prints the help of a command or a topic; without a word, the list of both.
-///
-/// # Errors
-///
-/// If there is no such command or topic.
+// Without a word, the list of both. An error if there is no such command or topic.
 pub fn run(args: &Args, mut grammar: clap::Command) -> anyhow::Result<ExitCode> {
     // Usage lines then have the whole name of a command.
     grammar.build();
@@ -116,7 +108,6 @@ pub fn run(args: &Args, mut grammar: clap::Command) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The topics that belong to a command.
 fn topics(command: &str) -> &'static [&'static str] {
     match command {
         "record" => &["recording", "events", "stacks", "off-cpu", "permissions"],
@@ -131,7 +122,7 @@ fn topics(command: &str) -> &'static [&'static str] {
     }
 }
 
-/// The command with its topics at the end of its long help.
+// At the end of its long help.
 pub fn with_topics(command: clap::Command) -> clap::Command {
     let topics = topics(command.get_name());
     if topics.is_empty() {
@@ -147,7 +138,7 @@ pub fn with_topics(command: clap::Command) -> clap::Command {
     command.after_long_help(text)
 }
 
-/// The list of topics, below the list of commands.
+// Below the list of commands.
 pub fn list() -> String {
     let mut list = String::from("Topics (proftool help TOPIC):\n");
     for topic in TOPICS {
@@ -169,7 +160,7 @@ fn unknown(word: &str, grammar: &clap::Command) -> String {
     )
 }
 
-/// A topic as it is printed, its headings in bold on a terminal.
+// Its headings are bold on a terminal.
 fn shown(topic: &Topic, is_terminal: bool) -> String {
     let bold = Style::new().bold().fg_color(Some(AnsiColor::Green.into()));
     let line = |line: &str| match line.strip_prefix("# ") {

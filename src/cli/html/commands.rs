@@ -1,7 +1,7 @@
 //! The commands that print the numbers of each view of a page.
 //!
-//! A command is a list of parts: what depends on the reader's choice, a function or a part of time, stands
-//! between two of them.
+//! A command is a list of parts: what depends on the reader's choice, a function or a part of time,
+//! stands between two of them.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use proftool::analysis::tree::Collapse;
 
 use super::{CONTEXT, LINES, Query};
 
-/// By view, the parts of its command.
+// By view, the parts of its command.
 type Commands = BTreeMap<&'static str, Vec<String>>;
 
-/// Where a command has the function that it is about.
+// Where a command has the function that it is about.
 #[derive(Clone, Copy)]
 enum Takes {
-    /// It is about all functions.
+    // It is about all functions.
     NoFunction,
-    /// Before the file.
+    // Before the file.
     FunctionFirst,
-    /// Behind everything.
+    // Behind everything.
     FunctionLast,
 }
 
-/// The commands about all of the time that the page is about.
+// Of the time that the page is about.
 pub(super) fn of_all(query: &Query, event: Option<&str>) -> Commands {
     let what = query.in_command(event);
     let mut commands = Commands::new();
@@ -36,7 +36,7 @@ pub(super) fn of_all(query: &Query, event: Option<&str>) -> Commands {
     commands
 }
 
-/// The commands about a part of that time, which stands at their end.
+// The part stands at the end of the command.
 pub(super) fn of_a_part(query: &Query, event: Option<&str>) -> Commands {
     let what = query.in_command_without_time(event);
     let mut commands = Commands::new();
@@ -52,7 +52,7 @@ pub(super) fn of_a_part(query: &Query, event: Option<&str>) -> Commands {
     commands
 }
 
-/// The views with their options, the source with this number of lines.
+// With their options, the source with this number of lines.
 fn views(lines: usize) -> Vec<(&'static str, &'static str, Takes, String)> {
     let mut views = Vec::new();
     let sorts = [
@@ -88,7 +88,6 @@ fn views(lines: usize) -> Vec<(&'static str, &'static str, Takes, String)> {
     views
 }
 
-/// The parts of a command.
 fn parts(view: &str, takes: Takes, words: [&str; 2]) -> Vec<String> {
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     let words = words.join(" ");

@@ -30,10 +30,9 @@ use super::query::Query;
 use super::query::open::Needs;
 use super::sources::{self, SourceChoice};
 
-/// The largest total that scripts compute with exactly.
+// The largest total that scripts compute with exactly.
 const LARGEST: u64 = 1 << 53;
 
-/// Writes the page.
 pub fn write(
     query: &Query,
     names: Names,
@@ -142,7 +141,7 @@ pub fn write(
     answer::strictly(strict, &caveats)
 }
 
-/// The numbers of the nodes that the samples of each path end in.
+// The numbers of the nodes that the samples of each path end in.
 fn ends(
     profile: &Profile,
     tree: CallTree,
@@ -155,7 +154,6 @@ fn ends(
     ends.into()
 }
 
-/// What is computed of an event.
 struct Computed {
     report: ReportSummary,
     graph: GraphSummary,
@@ -173,7 +171,6 @@ impl Computed {
     }
 }
 
-/// What is shown of an event.
 struct Arranged<'a> {
     subject: Subject<'a>,
     report: Report,
@@ -196,14 +193,14 @@ impl<'a> Arranged<'a> {
     }
 }
 
-/// How many functions are shown from within: those with the most self weight.
+// Of the functions that are shown from within: those with the most self weight.
 const SOURCES: usize = 8;
-/// The rows of each that have weight.
+// Of each the rows that have weight.
 const LINES: usize = 40;
-/// The rows around each of them.
+// Around each of them.
 const CONTEXT: usize = 2;
 
-/// Shows the hottest functions from within, as far as their lines or their code are known.
+// As far as their lines or their code are known.
 fn within(arranged: &Arranged, looking: &mut Looking, show: &mut dyn FnMut(&Within)) {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),

@@ -54,7 +54,7 @@ pub enum By {
 }
 
 impl By {
-    /// The library's word for it; [`By::Crate`] is no row of a profile.
+    // [`By::Crate`] is no row of a profile.
     pub fn kind(self) -> RowKind {
         match self {
             By::Function | By::Crate => RowKind::Function,
@@ -68,17 +68,15 @@ impl By {
         }
     }
 
-    /// Whether rows are not functions.
     pub fn is_other(self) -> bool {
         self != By::Function
     }
 
-    /// Whether rows are of whole samples and not of frames on their stacks.
+    // Rows are of whole samples and not of frames on their stacks.
     pub fn is_outside_stacks(self) -> bool {
         self.kind().is_of_samples()
     }
 
-    /// The option as it was given.
     pub fn option(self) -> String {
         let value = self.to_possible_value();
         format!(
@@ -87,7 +85,7 @@ impl By {
         )
     }
 
-    /// Refuses these options, which are about calls between functions.
+    // These options are about calls between functions.
     pub fn refuse_with(self, options: &[(&str, bool)]) -> anyhow::Result<()> {
         let given = options.iter().find(|(_, is_given)| *is_given);
         match given {
@@ -99,7 +97,7 @@ impl By {
         }
     }
 
-    /// Refuses what is known only of functions that are on stacks: threads do not call each other.
+    // What is known only of functions that are on stacks: threads do not call each other.
     pub fn refuse_crate(self, view: &str) -> anyhow::Result<()> {
         if self != By::Crate {
             return Ok(());
@@ -110,7 +108,6 @@ impl By {
 }
 
 impl Query {
-    /// Reads the profile with what these rows need.
     pub fn open_for_rows(&self, by: By) -> anyhow::Result<Profile> {
         let profile = self.open(match by {
             By::File | By::Line => Needs::LINES,
@@ -122,7 +119,7 @@ impl Query {
         Ok(profile)
     }
 
-    /// Refuses rows that the profile does not know.
+    // Rows that the profile does not know.
     pub fn refuse_rows(&self, by: By, profile: &Profile) -> anyhow::Result<()> {
         if by.is_other() {
             self.refuse_without_stacks(profile, &by.option())?;
@@ -149,7 +146,6 @@ impl Query {
         Ok(())
     }
 
-    /// The samples that are asked for, by these rows.
     pub fn select_rows(
         &self,
         profile: Profile,
@@ -178,12 +174,12 @@ impl Query {
     }
 }
 
-/// Reads what a row is, and offers only those of a view; the view refuses others and says why.
+// Only the rows of a view are offered; the view refuses others and says why.
 #[derive(Clone)]
 pub struct RowsOf(fn(By) -> bool);
 
 impl RowsOf {
-    /// The rows that the command of this name has, if it does not have all.
+    // If it does not have all.
     pub fn command(name: &str) -> Option<RowsOf> {
         match name {
             "graph" | "browse" => Some(RowsOf(|by| by != By::Crate && !by.is_outside_stacks())),
@@ -211,16 +207,15 @@ impl TypedValueParser for RowsOf {
     }
 }
 
-/// The order of a flat profile, or what perf's keys for grouping ask for.
+// The order of a flat profile, or what perf's keys for grouping ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// The order.
     pub key: Sort,
-    /// What a row is, where perf's keys say so.
+    // What a row is, where perf's keys say so.
     pub by: Option<By>,
 }
 
-/// Reads an [`Order`]: a key of proftool, or perf's, of which one may say what a row is.
+// A key of proftool, or perf's, of which one may say what a row is.
 #[derive(Clone)]
 pub struct OrderParser(SortKeyParser);
 

@@ -6,8 +6,8 @@ use regex::Regex;
 
 use crate::cli::function;
 
-/// The pattern to filter samples of an event by. Views print labels such as `step (a.c:12)`: as a regular expression such a
-/// label does not match itself, and stands for its function.
+// Views print labels such as `step (a.c:12)`: as a regular expression such a label does not match
+// itself, and stands for its function.
 pub fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex) -> Regex {
     let text = regex.as_str();
     let is_name = |name: &str| regex.is_match(name);

@@ -25,7 +25,6 @@ use proftool::names::search::pattern;
 use time::time_range;
 use typed::{Given, Typed};
 
-/// The file that is read by default.
 pub const DEFAULT_FILE: &str = "perf.data";
 
 /// The file that is read.
@@ -48,13 +47,13 @@ pub struct InputFile {
 }
 
 impl InputFile {
-    /// The file, in whichever way it was named.
+    // In whichever way it was named.
     pub fn path(&self) -> &Path {
         self.input.as_ref().unwrap_or(&self.file)
     }
 }
 
-/// A file as a further command has it; empty for the one that is read by default.
+// Empty for the one that is read by default.
 pub fn file_in_command(file: &Path) -> String {
     if file == Path::new(DEFAULT_FILE) {
         return String::new();
@@ -84,7 +83,8 @@ pub struct Query {
     /// directories; a relative path matches anywhere in a path (src/net). Needs debug info.
     #[arg(long, value_name = "PATH", value_delimiter = ',', help_heading = FILTERS)]
     path: Vec<String>,
-    /// Only these commands; a compiler can be named with its source file or crate, as in report: "rustc serde".
+    /// Only these commands; a compiler can be named with its source file or crate, as in report:
+    /// "rustc serde".
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
     comm: Vec<String>,
     /// Only these processes.
@@ -144,7 +144,6 @@ pub struct FoldedInput {
 }
 
 impl FoldedInput {
-    /// What the weights are.
     pub fn weights(self) -> Weights {
         self.folded_unit.unwrap_or_default()
     }
@@ -165,12 +164,10 @@ pub enum Counting {
 }
 
 impl Query {
-    /// The file.
     pub fn file(&self) -> &Path {
         self.input.path()
     }
 
-    /// The files that are read.
     pub fn inputs(&self) -> Inputs<'_> {
         let named = [self.file()].into_iter();
         let others = self.sum.iter().chain(&self.binary).map(PathBuf::as_path);
@@ -180,24 +177,23 @@ impl Query {
         }
     }
 
-    /// The samples of this event that are asked for, by time, where times are known.
+    // Where times are known.
     pub fn times<'a>(&self, profile: &'a Profile, event: EventId) -> Option<TimedRows<'a>> {
         profile.select_times(event, &self.filter(profile))
     }
 
-    /// Whether samples are filtered by what calls were not counted by.
+    // By what calls were not counted by.
     pub fn picks_samples(&self) -> bool {
         let mut filters = self.typed.0.iter().filter(|given| given.is_filter);
         filters.any(|given| given.id != "event")
     }
 
-    /// Whether samples are filtered by the functions on their stacks.
+    // By the functions on their stacks.
     pub fn picks_stacks(&self) -> bool {
         let by_name = self.focus.is_some() || self.ignore.is_some();
         by_name || !self.module.is_empty() || !self.path.is_empty()
     }
 
-    /// The samples that are asked for.
     pub fn select(&self, profile: &Profile) -> anyhow::Result<Selection> {
         match self.event(profile)? {
             Some(event) => self.select_event(profile, event),
@@ -205,8 +201,8 @@ impl Query {
         }
     }
 
-    /// The events that belong to the one shown and are shown only in addition to it: blocked and preempted
-    /// time, if no event was chosen.
+    // Shown only in addition to the chosen event: blocked and preempted time, if no event was
+    // chosen.
     pub fn off_cpu_events(&self, profile: &Profile) -> Vec<EventId> {
         let off_cpu = [Event::off_cpu(), Event::preempted()];
         let main = profile.main_event();
@@ -218,8 +214,7 @@ impl Query {
         events.map(|(id, _)| id).collect()
     }
 
-    /// The samples of each event that are asked for, those of the one that is shown by default first; of
-    /// the others only those with samples.
+    // Those of the event that is shown by default first; of the others only those with samples.
     pub fn selections(
         &self,
         profile: &Profile,
@@ -240,7 +235,6 @@ impl Query {
         Ok(selections)
     }
 
-    /// The samples of this event that are asked for.
     pub fn select_event(&self, profile: &Profile, event: EventId) -> anyhow::Result<Selection> {
         if self.picks_stacks() {
             let what = "a filter by function, module or path";
@@ -278,7 +272,6 @@ impl Query {
         Ok(selection)
     }
 
-    /// Which samples of an event are asked for.
     pub fn filter(&self, profile: &Profile) -> Filter {
         let event = self.event(profile).ok().flatten();
         let resolved = |regex: &Regex| focus::resolved(profile, event, regex);
@@ -297,17 +290,15 @@ impl Query {
         }
     }
 
-    /// What was said to be the user's own code.
     pub fn own(&self) -> &[String] {
         &self.own
     }
 
-    /// Whose code the functions of a profile are.
     pub fn owners(&self, profile: &Profile) -> Owners {
         Owners::of_profile(profile, &self.own)
     }
 
-    /// The command that shows this file, for which advice is worded.
+    // For which advice is worded.
     pub fn shown_by(&self, command: &'static str) -> Situation {
         Situation::View {
             command,
@@ -316,13 +307,12 @@ impl Query {
         }
     }
 
-    /// Whether only percentages are asked for.
     pub fn percent_only(&self) -> bool {
         self.unit == Some(Counting::Percent)
     }
 
-    /// The file, as far as it has to be named in a further command, and what was given of the options
-    /// that are wanted there.
+    // The file, as far as it has to be named in a further command, and what was given of the
+    // options that are wanted there.
     fn repeated(&self, is_wanted: impl Fn(&Given) -> bool, event: Option<&str>) -> String {
         let file = Some(file_in_command(self.file()));
         // One that was chosen is among the options.
@@ -334,36 +324,34 @@ impl Query {
         parts.join(" ")
     }
 
-    /// The file, its event and how it is read, for a further command without the filters of this one.
+    // With its event and how it is read, but without the filters of this command.
     pub fn file_in_command(&self) -> String {
         self.repeated(|given| !given.is_filter || given.id == "event", None)
     }
 
-    /// The file with all options that shaped this answer, for a further command about `event`, or about
-    /// the event of this command.
+    // With all options that shaped this answer, about `event`, or about the event of this command.
     pub fn in_command(&self, event: Option<&str>) -> String {
         self.repeated(|_| true, event)
     }
 
-    /// The same about all of the time.
+    // About all of the time.
     pub fn in_command_without_time(&self, event: Option<&str>) -> String {
         self.repeated(|given| given.id != "time", event)
     }
 
-    /// The filters that stay while a recording is browsed. The others can be changed there.
+    // The filters that stay while a recording is browsed. The others can be changed there.
     pub fn lasting_filters(&self) -> String {
         let changed = ["focus", "time", "event"];
         let filters = self.typed.0.iter().filter(|given| given.is_filter);
         typed::joined(filters.filter(|given| !changed.contains(&&*given.id)))
     }
 
-    /// The time range that is asked for, as it was typed.
+    // As it was typed.
     pub fn time(&self) -> Option<&str> {
         self.typed.value("time")
     }
 
-    /// Refuses what only stacks can answer; `profile` has counted calls in their place, as of a
-    /// gmon.out.
+    // `profile` has counted calls in place of stacks, as of a gmon.out.
     pub fn refuse_without_stacks(&self, profile: &Profile, what: &str) -> anyhow::Result<()> {
         if !lacks_stacks(profile) {
             return Ok(());
@@ -374,7 +362,7 @@ impl Query {
         Err(hinted(text, Some(hint)))
     }
 
-    /// Refuses what needs stacks or counted calls, where there are neither.
+    // Where there are neither stacks nor counted calls.
     pub fn refuse_without_calls(&self, profile: &Profile, what: &str) -> anyhow::Result<()> {
         let counts = profile.counts.as_ref();
         if !lacks_stacks(profile) || counts.is_some_and(Counts::are_any) {
@@ -420,7 +408,7 @@ impl Query {
     }
 }
 
-/// Whether a profile has counted calls and no call stacks, as that of a gmon.out.
+// It has counted calls in their place, as that of a gmon.out.
 fn lacks_stacks(profile: &Profile) -> bool {
     profile.counts.is_some()
         && profile

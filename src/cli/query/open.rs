@@ -9,29 +9,26 @@ use super::super::failure::{self, hinted};
 use super::super::progress::Meter;
 use super::Query;
 
-/// What a view needs beyond the functions on stacks. Each takes time: line tables are large, and ranges
-/// need the code.
+// What a view needs beyond the functions on stacks. Each takes time: line tables are large, and
+// ranges need the code.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
-    /// The calls of the code.
     pub calls: StaticCalls,
-    /// What totals as ranges need if stacks were cut.
+    // What totals as ranges need if stacks were cut.
     pub ranges: bool,
-    /// The lines of samples, or those from which calls were made.
+    // The lines of samples, or those from which calls were made.
     pub lines: SourceLines,
-    /// The addresses of machine code.
     pub addresses: bool,
-    /// The times of samples.
     pub times: bool,
 }
 
 impl Needs {
-    /// For totals, as ranges if stacks were cut.
+    // As ranges if stacks were cut.
     pub const TOTALS: Needs = Needs {
         ranges: true,
         ..Needs::STACKS
     };
-    /// For stacks and nothing else.
+    // And nothing else.
     pub const STACKS: Needs = Needs {
         calls: StaticCalls::Off,
         ranges: false,
@@ -39,12 +36,11 @@ impl Needs {
         addresses: false,
         times: false,
     };
-    /// For stacks with the lines from which calls were made.
+    // With the lines from which calls were made.
     pub const LINES: Needs = Needs {
         lines: SourceLines::OfCalls,
         ..Needs::STACKS
     };
-    /// For stacks with these lines, and the addresses of machine code.
     pub const ADDRESSES: Needs = Needs {
         addresses: true,
         ..Needs::LINES
@@ -71,7 +67,7 @@ impl Query {
         Ok(profile)
     }
 
-    /// Reads a gmon.out as gprof reads it, with these calls of the code.
+    // With these calls of the code.
     pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<AsGprof> {
         let needs = Needs {
             calls,
@@ -85,7 +81,6 @@ impl Query {
         })
     }
 
-    /// How the file is read.
     pub fn reading(&self, needs: Needs) -> input::Options {
         input::Options {
             symfs: self.symfs.clone(),
@@ -105,7 +100,7 @@ impl Query {
     }
 }
 
-/// The directory for what is worth keeping (XDG base directory specification).
+// For what is worth keeping (XDG base directory specification).
 pub fn cache_directory() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME")

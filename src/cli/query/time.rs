@@ -2,7 +2,7 @@
 
 use proftool::input::TimeRange;
 
-/// `A..B` in seconds after the first sample, `A,B` in seconds of the recorder's clock.
+// `A..B` in seconds after the first sample, `A,B` in seconds of the recorder's clock.
 pub fn time_range(text: &str) -> Result<TimeRange, String> {
     let absolute = text.split_once(',');
     let (start, end) = absolute

@@ -11,20 +11,18 @@ use proftool::base::shell_quoted;
 
 use super::{FILTERS, Query};
 
-/// The words of an option or argument that was given, quoted for a shell.
+// The words of an option or argument, quoted for a shell.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// What the command line calls it.
     pub id: String,
-    /// Whether it says which samples are shown.
+    // Whether it says which samples are shown.
     pub is_filter: bool,
-    /// Its value, if it has one.
     value: Option<String>,
     words: String,
 }
 
-/// Returns what was given of these arguments, in their order. The file that is read is not among
-/// them: its place and its name depend on the command.
+// In the order of the arguments. The file that is read is not among them: its place and its name
+// depend on the command.
 pub fn given<'a>(arguments: impl IntoIterator<Item = &'a Arg>, matches: &ArgMatches) -> Vec<Given> {
     let is_file = |arg: &Arg| matches!(arg.get_id().as_str(), "file" | "input" | "binaries");
     arguments
@@ -45,7 +43,6 @@ fn value(arg: &Arg, matches: &ArgMatches) -> Option<String> {
     Some(values.next()?.to_string_lossy().into_owned())
 }
 
-/// An argument as it is given on a command line.
 fn words(arg: &Arg, matches: &ArgMatches) -> String {
     let long = arg.get_long().map(|name| format!("--{name}"));
     let short = || arg.get_short().map(|letter| format!("-{letter}"));
@@ -66,18 +63,17 @@ fn words(arg: &Arg, matches: &ArgMatches) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Joins what is wanted of a command line.
 pub fn joined<'a>(given: impl IntoIterator<Item = &'a Given>) -> String {
     let words = given.into_iter().map(|given| given.words.as_str());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What was given of a [`Query`]'s options.
+// Of a [`Query`]'s options.
 #[derive(Clone, Debug, Default)]
 pub struct Typed(pub Vec<Given>);
 
 impl Typed {
-    /// The value of an option, as it was typed; `None` if it was not given.
+    // As it was typed; `None` if it was not given.
     pub fn value(&self, id: &str) -> Option<&str> {
         let given = self.0.iter().find(|given| given.id == id)?;
         given.value.as_deref()
@@ -99,7 +95,7 @@ impl FromArgMatches for Typed {
     }
 }
 
-/// It looks at what other options are given, and is none.
+// It looks at what other options are given, and is none.
 impl Args for Typed {
     fn augment_args(command: Command) -> Command {
         command

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use proftool::sampler::{Options, Recording, sample_cost};
 
-/// The lines.
 pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
     let costs = &recording.costs;
     let mut lines = vec![
@@ -42,7 +41,7 @@ pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
     lines
 }
 
-/// What the samples took from the program: an estimate.
+// What the samples took from the program: an estimate.
 fn slow_down(recording: &Recording, options: &Options) -> Option<String> {
     if recording.samples == 0 {
         return None;
@@ -59,7 +58,8 @@ fn slow_down(recording: &Recording, options: &Options) -> Option<String> {
     if let Some(program) = recording.costs.program {
         let without = program.saturating_sub(all);
         line += &format!(": the program used {} of processor time", time(program));
-        // An estimate of most of the time says nothing of the rest: switches cost less than samples.
+        // An estimate of most of the time says nothing of the rest: switches cost less than
+        // samples.
         if all < without {
             line += &format!(", ≈ {} more than without recording", share(all, without));
         }
@@ -71,7 +71,7 @@ fn time(time: Duration) -> String {
     proftool::view::number::duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// One time in hundredths of another.
+// One time in hundredths of another.
 fn share(part: Duration, whole: Duration) -> String {
     format!(
         "{:.2} %",

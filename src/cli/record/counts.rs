@@ -5,23 +5,19 @@ use regex::Regex;
 
 use super::super::failure::tell;
 
-/// The most files that are named.
+// The most files that are named.
 const FILES: usize = 6;
 
-/// The files in which calls are counted.
+// The files in which calls are counted.
 #[derive(Clone, Debug)]
 pub enum Files {
-    /// The program and its own libraries.
+    // The program and its own libraries.
     Own,
-    /// The program.
     Program,
-    /// All.
     All,
-    /// Those whose paths match.
     Matching(Regex),
 }
 
-/// Reads the value of the option.
 pub fn images(text: &str) -> Result<Files, String> {
     Ok(match text {
         "" => Files::Own,
@@ -31,16 +27,14 @@ pub fn images(text: &str) -> Result<Files, String> {
     })
 }
 
-/// By how much counting may slow a program down.
+// By how much counting may slow a program down.
 #[derive(Clone, Copy, Debug)]
 pub enum Slowdown {
-    /// By at most this percentage.
+    // In percent.
     AtMost(f64),
-    /// Without a limit.
     Any,
 }
 
-/// Reads the value of the option for that.
 pub fn slowdown(text: &str) -> Result<Slowdown, String> {
     if text == "none" {
         return Ok(Slowdown::Any);
@@ -56,7 +50,7 @@ pub fn slowdown(text: &str) -> Result<Slowdown, String> {
 }
 
 impl Slowdown {
-    /// As a part.
+    // As a part, not in percent.
     pub fn part(self) -> Option<f64> {
         match self {
             Slowdown::AtMost(percent) => Some(percent / 100.0),
@@ -66,7 +60,6 @@ impl Slowdown {
 }
 
 impl Files {
-    /// What counts there.
     pub fn counter(&self) -> CallCounter {
         CallCounter::new(match self {
             Files::Own => Images::Own,
@@ -80,7 +73,6 @@ impl Files {
     }
 }
 
-/// Reports what was counted, and what was not.
 pub fn report(counter: &CallCounter, slowdown: Slowdown) {
     for reason in counter.unread() {
         tell(&format!("calls are not counted in {reason}"));
@@ -127,7 +119,6 @@ pub fn report(counter: &CallCounter, slowdown: Slowdown) {
     }
 }
 
-/// Why sites were left alone, in words.
 fn described(reason: Reason) -> &'static str {
     match reason {
         Reason::NoBounds => "in functions without a stated size",

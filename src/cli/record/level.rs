@@ -1,5 +1,5 @@
-//! The level of `-z`: it is joined to the option, `-z3`, as for gzip and zstd; a word that follows is
-//! the command. clap supports this only with an equals sign, `-z=3`.
+//! The level of `-z`: it is joined to the option, `-z3`, as for gzip and zstd; a word that follows
+//! is the command. clap supports this only with an equals sign, `-z=3`.
 
 use std::ffi::OsString;
 
@@ -7,11 +7,10 @@ use clap::{Arg, Args, Command};
 
 use super::RecordArgs;
 
-/// The letter of the option.
 const LETTER: char = 'z';
 
-/// The arguments of the process, with `-z3` as `-z=3` where they are those of `record` itself and not
-/// of the command that it runs.
+// `-z3` becomes `-z=3` where it is an option of `record` itself and not of the command that it
+// runs.
 pub fn with_equals(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     if args.get(1).is_none_or(|word| word != "record") {
@@ -46,13 +45,13 @@ pub fn with_equals(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     args
 }
 
-/// What several letters in one word are.
+// What several letters in one word are.
 enum Letters {
-    /// Options without values, or with one that is joined.
+    // Options without values, or with one that is joined.
     Flags,
-    /// The next word is the value of the last.
+    // The next word is the value of the last.
     TakeNext,
-    /// The level begins at this byte.
+    // The level begins at this byte.
     Level(usize),
 }
 
@@ -77,7 +76,7 @@ fn read(letters: &str, known: &[&Arg]) -> Letters {
     Letters::Flags
 }
 
-/// Returns whether the next word is the option's value if no value is joined to it.
+// Whether the next word is the option's value if no value is joined to it.
 fn takes_word(arg: &Arg) -> bool {
     arg.get_action().takes_values() && !arg.is_require_equals_set()
 }

@@ -25,11 +25,11 @@ use super::query::open::cache_directory;
 use super::sampling::SamplingArgs;
 use super::stack_choice;
 
-/// The exit status when the recording itself failed, as of `env` and `timeout`.
+// When the recording itself failed, as of `env` and `timeout`.
 pub(super) const FAILED: u8 = 125;
-/// The exit status when the command cannot be run.
+// When the command cannot be run.
 const NOT_EXECUTABLE: u8 = 126;
-/// The exit status when there is no such command.
+// When there is no such command.
 const NOT_FOUND: u8 = 127;
 
 /// The arguments of `proftool record`.
@@ -71,21 +71,21 @@ pub struct RecordArgs {
     compression_level: Option<u8>,
 
     /// Count every direct call, in addition to sampling: in the program and its own libraries, or
-    /// only in the program, in all files that are loaded (all), or in those whose paths match REGEX.
-    /// See: proftool help counts
+    /// only in the program, in all files that are loaded (all), or in those whose paths match
+    /// REGEX. See: proftool help counts
     #[arg(long, value_name = "program|all|REGEX", num_args = 0..=1, require_equals = true,
           default_missing_value = "", value_parser = counts::images,
           conflicts_with_all = ["tid", "all_cpus", "cpu", "cgroup"])]
     counts: Option<counts::Files>,
 
-    /// With --counts, give up counting the most frequent calls while they slow the program down by more
-    /// than PERCENT, as estimated; their counts are lower bounds then. With none, count all
+    /// With --counts, give up counting the most frequent calls while they slow the program down by
+    /// more than PERCENT, as estimated; their counts are lower bounds then. With none, count all
     #[arg(long, value_name = "PERCENT|none", requires = "counts", default_value = "30",
           value_parser = counts::slowdown)]
     counts_limit: counts::Slowdown,
 
-    /// With --counts, also count in the programs that the command starts by exec. A process waits at
-    /// each exec until its new program is ready to count
+    /// With --counts, also count in the programs that the command starts by exec. A process waits
+    /// at each exec until its new program is ready to count
     #[arg(long, requires = "counts",
           conflicts_with_all = ["pid", "tid", "comm", "all_cpus", "cpu", "cgroup"])]
     follow_exec: bool,
@@ -110,8 +110,8 @@ pub struct RecordArgs {
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// The command to run and record, with its arguments. With -p, -t, --comm, -a, -C or --cgroup it
-    /// is not the target: the recording lasts as long as it runs
+    /// The command to run and record, with its arguments. With -p, -t, --comm, -a, -C or --cgroup
+    /// it is not the target: the recording lasts as long as it runs
     #[arg(
         required_unless_present = "TargetArgs",
         trailing_var_arg = true,
@@ -120,11 +120,8 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
-/// Records, and passes the command's exit status on.
-///
-/// # Errors
-///
-/// None: errors are printed here, since the exit status depends on what failed.
+// Passes the command's exit status on. Errors are printed here, since the exit status depends on
+// what failed.
 pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     if args.output.as_os_str() == "-" {
         tell("a recording cannot be written to standard output");
@@ -169,7 +166,6 @@ fn is_level(word: &str) -> bool {
         .is_ok_and(|level: u8| (1..=22).contains(&level))
 }
 
-/// Reports why nothing was recorded, and returns the exit status.
 pub fn failed(error: &Error) -> ExitCode {
     tell(&error.to_string());
     if let Some(hint) = advice::sampling::on_error(error) {
@@ -184,8 +180,8 @@ pub fn failed(error: &Error) -> ExitCode {
     })
 }
 
-/// The recording, how it was made, and whether it is of a control group in which there was no process at
-/// its start and its end.
+// How it was made, and whether it is of a control group in which there was no process at its start
+// and its end.
 fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     let asked = args.sampling.asked(&args.command)?;
     let subject = asked.subject()?;
@@ -251,7 +247,7 @@ fn is_empty_group(target: &Option<Target>) -> bool {
     target.as_ref().is_some_and(Target::is_empty_group)
 }
 
-/// Describes the recorded processes that run already.
+// Of processes that run already.
 pub fn named(target: &Option<Target>) -> String {
     let list = |what: &str, numbers: &[i32]| match numbers {
         [one] => format!("{what} {one}"),
@@ -270,8 +266,8 @@ pub fn named(target: &Option<Target>) -> String {
     }
 }
 
-/// Reports what was recorded; with `--quiet`, only what was not. With the path comes whether the
-/// recorded control group was empty.
+// With `--quiet`, only what was not recorded. With the path comes whether the recorded control
+// group was empty.
 fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool), quiet: bool) {
     if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
         && !recording.interrupted
@@ -339,7 +335,7 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     }
 }
 
-/// Reports why there are no samples, as far as that is known.
+// As far as that is known.
 fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str, bool)) {
     let is_off_cpu = matches!(situation, Situation::Record { off_cpu: true, .. });
     let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;
@@ -374,7 +370,6 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
     hint.iter().for_each(|hint| hint_at(hint));
 }
 
-/// Prints each caveat on stderr, and what can be done about it.
 fn warn(caveats: &Caveats, situation: &Situation) {
     for caveat in caveats.iter() {
         tell(&format!("warning: {caveat}"));

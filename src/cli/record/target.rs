@@ -60,12 +60,11 @@ pub struct BoundsArgs {
     max_size: Option<u64>,
 }
 
-/// A list of processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Processors(Vec<u32>);
 
 impl TargetArgs {
-    /// The target that was named, if any. Reports the processes that are left out.
+    // Reports the processes that are left out.
     pub fn target(&self) -> Result<Option<Target>, Error> {
         let processors = self.cpu.as_ref().map(|Processors(numbers)| numbers.clone());
         Ok(Some(if !self.pid.is_empty() {
@@ -89,7 +88,6 @@ impl TargetArgs {
 }
 
 impl BoundsArgs {
-    /// When to begin and to end.
     pub fn bounds(&self) -> Bounds {
         Bounds {
             delay: Duration::from_millis(self.delay),
@@ -111,7 +109,7 @@ fn number(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| "not a number above 0".into())
 }
 
-/// A number of seconds above 0.
+// Above 0.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| *seconds > 0.0);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -3,36 +3,33 @@
 
 use super::listing::{Key, Line};
 
-/// The place in a list.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
-    /// The selected line; `None` until one is selected: then the first line is shown as selected.
+    // `None` until a line is selected: then the first one is shown as selected.
     key: Option<Key>,
-    /// Whether it is the last line, whichever that is.
+    // Whether it is the last line, whichever that is.
     is_last: bool,
     index: usize,
-    /// The first line on the screen.
+    // The first line on the screen.
     top: usize,
 }
 
 impl Cursor {
-    /// The number of the chosen line.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The number of the first line on the screen.
     pub fn top(&self) -> usize {
         self.top
     }
 
-    /// Chooses the line of this key when lines are there.
+    // When lines are there.
     pub fn pin(&mut self, key: Key) {
         self.key = Some(key);
         self.is_last = false;
     }
 
-    /// Finds the chosen line among these; where it is gone, the place stays.
+    // Where the chosen line is gone, the place stays.
     pub fn follow(&mut self, lines: &[Line], first: usize, room: usize) {
         let found = |key| lines.iter().position(|line| line.key == key);
         self.index = match self.key {
@@ -43,7 +40,7 @@ impl Cursor {
         self.fit(lines.len(), room);
     }
 
-    /// Selects no particular line: the first line, whatever it is.
+    // The first line is selected, whatever it is.
     pub fn release(&mut self, lines: &[Line], first: usize, room: usize) {
         self.key = None;
         self.is_last = false;
@@ -51,24 +48,22 @@ impl Cursor {
         self.follow(lines, first, room);
     }
 
-    /// Chooses the last line, whichever it is.
+    // Whichever line is the last.
     pub fn end(&mut self, lines: &[Line], room: usize) {
         self.go(lines, usize::MAX, room);
         self.is_last = true;
     }
 
-    /// Scrolls so that the selected line is the first on the screen, if possible.
+    // The selected line becomes the first on the screen, if possible.
     pub fn raise(&mut self, lines: usize, room: usize) {
         self.top = self.index;
         self.fit(lines, room);
     }
 
-    /// Goes up.
     pub fn up(&mut self, lines: &[Line], steps: usize, room: usize) {
         self.go(lines, self.index.saturating_sub(steps), room);
     }
 
-    /// Goes down.
     pub fn down(&mut self, lines: &[Line], steps: usize, room: usize) {
         self.go(lines, self.index.saturating_add(steps), room);
     }
@@ -80,8 +75,7 @@ impl Cursor {
         self.fit(lines.len(), room);
     }
 
-    /// Scrolls so that the selected line is visible, and no space is left that lines could
-    /// fill.
+    // The selected line is visible, and no space is left that lines could fill.
     pub fn fit(&mut self, lines: usize, room: usize) {
         let room = room.max(1);
         self.index = self.index.min(lines.saturating_sub(1));

@@ -18,13 +18,11 @@ use super::listing::{Key, Line, Listing, Look, key, key_of};
 use super::wish::{Matches, Search};
 use super::written::samples;
 
-/// The cycles that are shown.
 const CYCLES: usize = 20;
 
-/// The place of the column of totals.
+// The place of the column of totals.
 const TOTAL: usize = 4;
 
-/// The cycles, as `proftool cycles` shows them.
 pub fn listing(subject: &Subject, search: &Search) -> Listing {
     let options = Options {
         limit: Some(CYCLES),
@@ -88,7 +86,7 @@ fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{} {noun}", number::grouped(n as u64))
 }
 
-/// The figures of a line; nothing in the columns that it has no figure for.
+// Nothing in the columns that a line has no figure for.
 #[derive(Default)]
 struct Figures {
     total: Option<u64>,
@@ -104,7 +102,7 @@ struct Lines<'a> {
     is_searched: bool,
     found: Matches,
     lines: Vec<Line>,
-    /// Whether a total is a range.
+    // Whether a total is a range.
     has_ranges: bool,
 }
 
@@ -161,7 +159,7 @@ impl Lines<'_> {
         self.remark(own, "depth", self.view.depth_line(cycle));
     }
 
-    /// Calls with their weights, below what stands in place of calls that are not known.
+    // Below what stands in place of calls that are not known.
     fn arcs(&mut self, own: Key, title: &str, arcs: Vec<ArcId>, unknown: Vec<(u64, String)>) {
         if arcs.is_empty() && unknown.is_empty() {
             return;
@@ -257,7 +255,6 @@ impl Lines<'_> {
         self.lines.push(Line::heading(key, text));
     }
 
-    /// A sentence on a cycle, if there is something to say.
     fn remark(&mut self, own: Key, about: &str, text: Option<String>) {
         if let Some(text) = text {
             self.heading(key((own, about)), text);

@@ -2,7 +2,6 @@
 
 use super::app::App;
 
-/// What figures mean.
 macro_rules! figures {
     () => {
         "\
@@ -26,7 +25,6 @@ FIGURES
     };
 }
 
-/// What the keys do.
 pub fn text(app: &App) -> &'static str {
     if app.is_recording() {
         HELP_OF_RECORDING
@@ -35,7 +33,6 @@ pub fn text(app: &App) -> &'static str {
     }
 }
 
-/// What the keys do while samples are taken.
 const HELP: &str = concat!(
     "\
 VIEWS
@@ -80,7 +77,6 @@ TIME
     figures!()
 );
 
-/// What the keys do on a recording.
 const HELP_OF_RECORDING: &str = concat!(
     "\
 VIEWS

@@ -9,7 +9,7 @@ use super::super::advice::Situation;
 use super::app::App;
 use super::text as sentences;
 
-/// The page in lines of at most this width: whether stacks can be believed, what was lost, caveats.
+// Whether stacks can be believed, what was lost, caveats.
 pub fn page(app: &App, situation: &Situation, width: usize) -> String {
     let Some(seen) = app.current() else {
         return "there are no samples yet".to_owned();

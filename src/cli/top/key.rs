@@ -2,45 +2,29 @@
 
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
-/// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// A character.
     Char(char),
-    /// The arrow up.
     Up,
-    /// The arrow down.
     Down,
-    /// The arrow to the left.
     Left,
-    /// The arrow to the right.
     Right,
-    /// A screen up.
     PageUp,
-    /// A screen down.
     PageDown,
-    /// To the start.
     Home,
-    /// To the end.
     End,
-    /// Return.
     Enter,
-    /// Escape.
     Escape,
-    /// The key that deletes to the left.
     Backspace,
-    /// The key that deletes to the right.
     Delete,
-    /// The tabulator.
     Tab,
-    /// The tabulator with shift.
     BackTab,
-    /// Control with a letter.
+    // With a letter.
     Control(char),
 }
 
 impl Key {
-    /// The key of an event of the terminal, if it is one and means something.
+    // If the event is a key and means something.
     pub fn of(event: &Event) -> Option<Key> {
         let Event::Key(event) = event else {
             return None;

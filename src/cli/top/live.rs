@@ -18,7 +18,7 @@ use super::source::{Seen, Source, State, Written};
 use super::text::Shown;
 use super::{TopArgs, terminal, watch};
 
-/// Samples until the view is closed. Errors are printed on stderr.
+// Until the view is closed. Errors are printed on stderr.
 pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let mut left = None;
     let watched = sample(args, &mut left);
@@ -68,7 +68,6 @@ fn sample(args: &TopArgs, left: &mut Option<anyhow::Result<Signals>>) -> Result<
     })
 }
 
-/// What is sampled, in words.
 fn named(target: &Option<Target>, args: &TopArgs) -> String {
     match target {
         Some(Target::Processes(pids)) if let [pid] = pids[..] => {
@@ -87,7 +86,6 @@ fn named(target: &Option<Target>, args: &TopArgs) -> String {
     }
 }
 
-/// How samples are taken, in words.
 fn how(options: &Options) -> String {
     let rate = match options.rate {
         None => format!("{} Hz", Options::FREQUENCY),
@@ -104,7 +102,6 @@ fn how(options: &Options) -> String {
     format!("{rate}, {stacks}")
 }
 
-/// A live trace.
 struct Connected<'a>(&'a Live);
 
 impl Source for Connected<'_> {
@@ -155,7 +152,7 @@ impl Source for Connected<'_> {
     }
 }
 
-/// Why nothing more will come.
+// Why nothing more will come.
 fn why(watched: &Watched) -> String {
     match (watched.end, watched.ending) {
         (End::Duration, _) => "the duration is over".into(),

@@ -7,9 +7,10 @@
 //!                          └────────────── app ◀── keys ◀─────────┘
 //! ```
 //!
-//! [`source`] is where samples come from, [`live`] the one that takes them; [`app`] is what is on the screen and what keys do to it, and
-//! knows no terminal; [`prepare`] asks the analyses that the other commands ask; [`screen`] has the
-//! terminal and the threads. Without a terminal [`print`] writes tables.
+//! [`source`] is where samples come from, [`live`] the one that takes them; [`app`] is what is on
+//! the screen and what keys do to it, and knows no terminal; [`prepare`] asks the analyses that the
+//! other commands ask; [`screen`] has the terminal and the threads. Without a terminal [`print`]
+//! writes tables.
 
 mod app;
 mod cursor;
@@ -132,38 +133,30 @@ Examples:
   proftool top -p 4711 -d 10 > tables  one table every two seconds";
 
 impl TopArgs {
-    /// The time from one picture to the next.
     fn interval(&self) -> Duration {
         let usual = if terminal::can_be_drawn_on() { 1 } else { 2 };
         self.interval.unwrap_or(Duration::from_secs(usual))
     }
 }
 
-/// Watches what is asked for.
 pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     live::run(args)
 }
 
-/// What a recording is shown with at first.
+// What a recording is shown with at first.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The order of functions, and colours.
     pub screen: ScreenArgs,
-    /// The event; `None` for the one with the most samples.
+    // `None` for the one with the most samples.
     pub event: Option<String>,
-    /// What samples have to pass.
     pub filter: Filter,
-    /// The part of the time that was read; all, if it is empty.
+    // The part of the time that was read; all, if it is empty.
     pub time: String,
-    /// Directories and names that are the user's own code; none to tell by debug information.
+    // Directories and names that are the user's own code; none to tell by debug information.
     pub own: Vec<String>,
 }
 
-/// Shows a recording on a terminal until it is left. A signal that ended it is obeyed.
-///
-/// # Errors
-///
-/// Those of the terminal.
+// On a terminal until it is left. A signal that ended it is obeyed.
 pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Result<()> {
     let options = screen::Options {
         paint: Paint {
@@ -182,7 +175,7 @@ pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Resul
     Ok(())
 }
 
-/// Shows the source until it is left: on a terminal with keys, elsewhere as tables.
+// On a terminal with keys, elsewhere as tables.
 fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<Signals> {
     let color = args.screen.colors.on_stdout();
     if terminal::can_be_drawn_on() {

@@ -12,29 +12,23 @@ use super::super::advice::Situation;
 use super::listing::Identity;
 use super::source::Source;
 
-/// What a page shows of its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Callers, descendants, calls: what `proftool detail` shows.
+    // What `proftool detail` shows.
     Detail,
-    /// Source lines: what `proftool annotate` shows.
+    // What `proftool annotate` shows.
     Source,
-    /// Machine code: what `proftool annotate --asm` shows.
+    // What `proftool annotate --asm` shows.
     Assembly,
 }
 
-/// A page that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// What it shows.
     pub what: What,
-    /// Its function.
     pub function: Identity,
-    /// The width of its lines.
     pub width: usize,
 }
 
-/// The text of a page.
 pub fn text(
     source: &dyn Source,
     subject: &Subject,

@@ -16,40 +16,31 @@ use super::source::Source;
 use super::wish::{View, Who, Wish};
 use super::{cycles, flat, graph, tree};
 
-/// What is to be shown of one moment.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The moment.
     pub seen: Arc<Seen>,
-    /// The view.
     pub view: View,
-    /// The lines.
     pub listing: Listing,
-    /// What 100 % is.
     pub whole: Whole,
-    /// The names of all events that were sampled.
     pub events: Vec<String>,
-    /// The function that the graph is about, if there is one.
     pub about: Option<Identity>,
-    /// Whether the function that was chosen is in no stack at this moment.
+    // The function that was chosen is in no stack at this moment.
     pub is_gone: bool,
-    /// What was opened along the heaviest path.
+    // What was opened along the heaviest path.
     pub hot: Option<tree::HotPath>,
-    /// The nodes of the tree that are no line, as a chain of calls is one.
+    // The nodes of the tree that are no line, as a chain of calls is one.
     pub folded: Vec<Key>,
-    /// How far recursion is collapsed in the tree.
+    // How far recursion is collapsed in the tree.
     pub degree: Option<Collapse>,
-    /// The page over the view, if one was asked for.
     pub page: Option<(Asked, String)>,
 }
 
-/// Makes them.
 #[derive(Default)]
 pub struct Preparer {
     kept: Option<Kept>,
 }
 
-/// What was made for the last wish.
+// What was made for the last wish.
 struct Kept {
     number: u64,
     event: Option<String>,
@@ -61,7 +52,6 @@ struct Kept {
 }
 
 impl Preparer {
-    /// What is to be shown.
     pub fn prepare(&mut self, seen: &Arc<Seen>, wish: &Wish) -> Prepared {
         let profile = &seen.profile;
         let mut kept = match self.kept.take() {
@@ -126,7 +116,7 @@ impl Preparer {
 }
 
 impl Preparer {
-    /// The page that a wish asks for, by what was prepared for it last.
+    // By what was prepared for the wish last.
     pub fn page(
         &self,
         seen: &Seen,
@@ -165,14 +155,14 @@ impl Prepared {
         }
     }
 
-    /// The identity of the function of a line, if it is about one.
+    // If the line is about one.
     pub fn identity(&self, line: usize) -> Option<Identity> {
         let function = self.listing.lines.get(line)?.function?;
         Some(Identity::of(&self.seen.profile, function))
     }
 }
 
-/// The function with the largest self weight.
+// The function with the largest self weight.
 fn hottest(subject: &Subject) -> Option<FunctionId> {
     let options = proftool::view::flat::Options {
         limit: Some(1),
@@ -219,7 +209,7 @@ fn pattern(wish: &Wish) -> Option<String> {
     wish.focus.as_ref().map(|focus| focus.as_str().to_owned())
 }
 
-/// Returns the event of this name, or else the event with the most samples.
+// Or else the event with the most samples.
 pub fn event(profile: &Profile, name: Option<&str>) -> Option<EventId> {
     let named = name.and_then(|name| profile.event_named(name));
     named.or_else(|| profile.main_event())

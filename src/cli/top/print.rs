@@ -19,32 +19,24 @@ use super::signals::Signals;
 use super::source::{Seen, Source, State};
 use super::text::{Shown, clock};
 
-/// The interval of checks whether sampling goes on.
+// The interval of checks whether sampling goes on.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How it is printed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The time between two tables.
+    // Between two tables.
     pub interval: Duration,
-    /// The maximum number of rows of a table; `None` for all.
+    // Of a table; `None` for all rows.
     pub limit: Option<usize>,
-    /// Their order.
     pub sort: Sort,
-    /// How weights fade.
     pub half_life: Option<Duration>,
-    /// The event that is shown; `None` for the one with the most samples.
+    // `None` for the event with the most samples.
     pub event: Option<String>,
-    /// How text is written.
     pub text: text::Options,
 }
 
-/// Prints a table of each new moment with samples, one an interval at most, until the source ends, nobody reads on, or a signal comes; at last
-/// what is not known.
-///
-/// # Errors
-///
-/// Those of `out`.
+// A table of each new moment with samples, one an interval at most, until the source ends, nobody
+// reads on, or a signal comes; at last what is not known.
 pub fn print(
     source: &dyn Source,
     shown: &Shown,
@@ -111,7 +103,7 @@ fn tables(
     out.flush()
 }
 
-/// Whether the tables of two moments would have the same figures.
+// The tables of two moments would have the same figures.
 fn is_same(one: &Seen, other: &Seen) -> bool {
     let figures = |seen: &Seen| {
         let weights = seen.profile.samples.iter().map(|sample| sample.weight);
@@ -122,7 +114,7 @@ fn is_same(one: &Seen, other: &Seen) -> bool {
     one.number == other.number || figures(one) == figures(other)
 }
 
-/// Returns a line on the events that are not shown, and how to see them; `None` if all are shown.
+// On the events that are not shown, and how to see them; `None` if all are shown.
 fn others(profile: &Profile, shown: EventId) -> Option<String> {
     let mut weights = vec![0u64; profile.events.len()];
     for sample in &profile.samples {
@@ -148,7 +140,7 @@ fn others(profile: &Profile, shown: EventId) -> Option<String> {
     Some(format!("also: {} (choose: --show {name})", told.join(", ")))
 }
 
-/// A line with the time and the samples, one on other events, and the functions.
+// A line with the time and the samples, one on other events, and the functions.
 fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let profile = &seen.profile;
     let event = prepare::event(profile, options.event.as_deref());

@@ -5,55 +5,49 @@ use regex::Regex;
 
 use super::key::Key;
 
-/// The maximum length of an answer in characters.
+// In characters.
 const MOST: usize = 4096;
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A pattern for lines.
+    // A pattern for lines.
     Search,
-    /// A pattern for stacks.
+    // A pattern for stacks.
     Focus,
-    /// A pattern for the lines of a page.
+    // A pattern for the lines of a page.
     Find,
-    /// A command, a process or a thread.
+    // A command, a process or a thread.
     Who,
-    /// A range of time.
     Time,
-    /// The name of a file to write.
+    // The name of a file to write.
     Write,
 }
 
-/// How a key left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is more to come.
+    // There is more to come.
     Asking,
-    /// The text is the answer.
+    // The text is the answer.
     Answered,
-    /// There is no answer.
+    // There is no answer.
     GivenUp,
 }
 
-/// A question with its answer so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// What is asked for.
     pub purpose: Purpose,
-    /// The answer so far.
     pub text: String,
-    /// Why it cannot be the answer.
+    // Why it cannot be the answer.
     pub wrong: Option<String>,
-    /// What can be answered, as far as there is room for it.
+    // What can be answered, as far as there is room for it.
     pub hints: Vec<String>,
-    /// Whether the answer is still the one that was there: a character takes its place.
+    // The answer is still the one that was there: a character takes its place.
     pub is_old: bool,
     before: String,
 }
 
 impl Prompt {
-    /// A question with an answer that a key can take as it is.
+    // The answer is one that a key can take as it is.
     pub fn new(purpose: Purpose, text: String) -> Prompt {
         Prompt {
             purpose,
@@ -65,7 +59,6 @@ impl Prompt {
         }
     }
 
-    /// What a key does.
     pub fn key(&mut self, key: Key) -> Outcome {
         self.wrong = None;
         if std::mem::take(&mut self.is_old) && matches!(key, Key::Char(_)) {
@@ -88,16 +81,10 @@ impl Prompt {
         Outcome::Asking
     }
 
-    /// Returns the answer as a regular expression; `None` if it is empty.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
     pub fn regex(&self) -> Result<Option<Regex>, String> {
         compiled(&self.text)
     }
 
-    /// The one that there was before.
     pub fn before(&self) -> Option<Regex> {
         compiled(&self.before).unwrap_or_default()
     }

@@ -35,49 +35,38 @@ use super::terminal::{Screen, Terminals};
 use super::text::Shown;
 use super::wish::{Resolve, Wish};
 
-/// The interval of checks for new samples while nothing is being prepared.
+// The interval of checks for new samples while nothing is being prepared.
 const LOOK: Duration = Duration::from_millis(100);
-/// The interval while something is being prepared.
+// The interval while something is being prepared.
 const LOOK_OFTEN: Duration = Duration::from_millis(5);
-/// A screen that answers a key waits at most this long for its lines, so that it is not drawn
-/// twice.
+// A screen that answers a key waits at most this long for its lines, so that it is not drawn twice.
 const PATIENCE: Duration = Duration::from_millis(80);
 
-/// Preparing and drawing new samples takes at most 1/SHARE of the time, so that the profiler does not
-/// disturb what it measures. Keys are answered at once.
+// Preparing and drawing new samples takes at most 1/SHARE of the time, so that the profiler does
+// not disturb what it measures. Keys are answered at once.
 const SHARE: u32 = 20;
-/// However long it takes to make something, it is made again after this time.
+// However long it takes to make something, it is made again after this time.
 const STALE: Duration = Duration::from_secs(10);
-/// The time that the keyboard thread has to end after a signal.
+// The time that the keyboard thread has to end after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How it is shown.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How the screen can be drawn on.
     pub paint: Paint,
-    /// The order of functions at first.
     pub sort: Sort,
-    /// How weights fade at first.
     pub half_life: Option<Duration>,
-    /// The event that is shown at first; `None` for the one with the most samples.
+    // `None` for the event with the most samples.
     pub event: Option<String>,
-    /// What samples have to pass.
     pub filter: Filter,
-    /// What a focus stands for; `None` where it is always taken as it is.
+    // What a focus stands for; `None` where it is always taken as it is.
     pub resolve: Option<Resolve>,
-    /// The part of the time that was read; all, if it is empty.
+    // The part of the time that was read; all, if it is empty.
     pub time: String,
-    /// Directories and names that are the user's own code; none to tell by debug information.
+    // Directories and names that are the user's own code; none to tell by debug information.
     pub own: Vec<String>,
 }
 
-/// Shows what the source sees, until the user quits or a signal ends it. The caller obeys that
-/// signal when the source has ended.
-///
-/// # Errors
-///
-/// Those of the terminal.
+// Until the user quits or a signal ends it. The caller obeys that signal when the source has ended.
 pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Result<Signals> {
     let signals = Signals::watch().context("could not watch for signals")?;
     let stops = Stops::watch().context("could not watch for signals")?;
@@ -103,9 +92,9 @@ pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Re
     Ok(signals)
 }
 
-/// Lets a signal end the program even if the keyboard thread hangs: it reads for ever from a
-/// terminal that is gone, and writes for ever to one that is stopped. A terminal that is gone
-/// counts as SIGHUP, which is not sent to every process that uses it.
+// A keyboard thread may hang: it reads for ever from a terminal that is gone, and writes for ever
+// to one that is stopped. A signal ends the program even then. A terminal that is gone counts as
+// SIGHUP, which is not sent to every process that uses it.
 fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
     let terminals = Terminals::now();
     while !is_left.load(Ordering::Relaxed) {
@@ -121,8 +110,8 @@ fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
         std::thread::park_timeout(if is_gone { LOOK * 2 } else { GRACE });
         if !is_left.load(Ordering::Relaxed) {
             source.stop();
-            // A thread that is held up in a write holds the lock of the output, so the screen cannot
-            // be restored by a write. If the terminal is gone, it need not be.
+            // A thread that is held up in a write holds the lock of the output, so the screen
+            // cannot be restored by a write. If the terminal is gone, it need not be.
             let _ = modes::disable_raw_mode();
             // The sampler asks the command to end meanwhile.
             std::thread::sleep(GRACE);
@@ -132,21 +121,18 @@ fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
     }
 }
 
-/// What comes back from other threads.
 enum Done {
     Prepared(Box<Prepared>),
     Written(PathBuf, Result<Written, String>),
 }
 
-/// Who makes what is shown.
 enum Preparing<'scope> {
-    /// A thread of its own, so that keys are answered while a large tree is arranged.
+    // A thread of its own, so that keys are answered while a large tree is arranged.
     Thread(Worker<'scope, ()>, Sender<(Arc<Seen>, Wish)>),
-    /// The keyboard thread: no other can be made.
+    // The keyboard thread: no other can be made.
     Keyboard(Box<Preparer>),
 }
 
-/// One session of looking at a source.
 struct Session<'scope, 'env> {
     source: &'env dyn Source,
     shown: &'env Shown,
@@ -155,11 +141,11 @@ struct Session<'scope, 'env> {
     paint: Paint,
     done: Receiver<Done>,
     finished: Sender<Done>,
-    /// For which moment and wish something is being made, and since when.
+    // For which moment and wish something is being made, and since when.
     busy: Option<Instant>,
-    /// When what is new may be made again.
+    // When what is new may be made again.
     rested: Instant,
-    /// The moment and the revision that were asked for last.
+    // The moment and the revision that were asked for last.
     asked: Option<(Arc<Seen>, u64)>,
     preparing: Preparing<'scope>,
     writing: Option<Worker<'scope, ()>>,
@@ -218,7 +204,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         }
     }
 
-    /// Runs until the end; returns what is to be printed after the screen is closed.
+    // Returns what is to be printed after the screen is closed.
     fn run(
         mut self,
         mut screen: Screen,
@@ -283,7 +269,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         Ok(self.told)
     }
 
-    /// Looks at the source; says whether there is something to draw at once.
+    // Says whether there is something to draw at once.
     fn look(&mut self) -> bool {
         let state = self.source.state();
         let has_ended = state != self.app.state;
@@ -294,7 +280,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         has_ended || is_newer && self.app.is_paused()
     }
 
-    /// Takes what is done; says whether anything was.
+    // Says whether anything was done.
     fn take(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -324,7 +310,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         }
     }
 
-    /// Asks for what is not there yet, unless something is being made.
+    // Unless something is being made.
     fn ask(&mut self) {
         if self.busy.is_some() {
             return;
@@ -393,7 +379,6 @@ impl<'scope, 'env> Session<'scope, 'env> {
     }
 }
 
-/// What a wish shows of a moment.
 fn prepared_by(
     preparer: &mut Preparer,
     seen: &Arc<Seen>,
@@ -405,7 +390,7 @@ fn prepared_by(
     Done::Prepared(made)
 }
 
-/// Whether the terminal has an event within this time.
+// Whether the terminal has an event within this time.
 fn poll(patience: Duration) -> anyhow::Result<bool> {
     match event::poll(patience) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
 use super::terminal::Screen;
 
-/// The signals that ask for an end.
+// The signals that ask for an end.
 #[derive(Debug)]
 pub struct Signals {
     arrived: Arc<AtomicUsize>,
@@ -17,11 +17,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Waits for them from now on, instead of being ended.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system.
+    // Waits for them from now on, instead of being ended.
     pub fn watch() -> io::Result<Signals> {
         let arrived = Arc::new(AtomicUsize::new(0));
         let mut watched = Vec::new();
@@ -43,12 +39,11 @@ impl Signals {
             .compare_exchange(first, number, relaxed, relaxed);
     }
 
-    /// Whether one has come.
     pub fn has_come(&self) -> bool {
         self.arrived.load(Ordering::Relaxed) != 0
     }
 
-    /// Ends the process by the signal that has come, as if nobody had waited for it.
+    // As if nobody had waited for it.
     pub fn obey(&self) {
         let signal = i32::try_from(self.arrived.load(Ordering::Relaxed)).unwrap_or(0);
         if signal != 0 {
@@ -66,7 +61,7 @@ impl Drop for Signals {
     }
 }
 
-/// The signals that stop a job and let it go on, as Ctrl-Z and `fg` send them.
+// As Ctrl-Z and `fg` send them.
 #[derive(Debug)]
 pub struct Stops {
     stop: Arc<AtomicBool>,
@@ -75,11 +70,6 @@ pub struct Stops {
 }
 
 impl Stops {
-    /// Waits for them from now on.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system.
     pub fn watch() -> io::Result<Stops> {
         let stop = Arc::new(AtomicBool::new(false));
         let go_on = Arc::new(AtomicBool::new(false));
@@ -94,14 +84,8 @@ impl Stops {
         })
     }
 
-    /// Does what these signals ask for; says whether the screen is to be drawn again.
-    ///
-    /// A command that was started is of the same job: Ctrl-Z stops it, too, and time goes on for
-    /// neither of them.
-    ///
-    /// # Errors
-    ///
-    /// Those of the terminal.
+    // Says whether the screen is to be drawn again. A command that was started is of the same job:
+    // Ctrl-Z stops it, too, and time goes on for neither of them.
     pub fn attend(&self, screen: &mut Screen) -> io::Result<bool> {
         let is_asked = self.stop.swap(false, Ordering::Relaxed);
         if is_asked {

@@ -10,47 +10,43 @@ use ratatui::layout::Rect;
 use ratatui::{DefaultTerminal, Frame, TerminalOptions, Viewport};
 use terminal_size::{Height, Width, terminal_size_of};
 
-/// No screen has more columns or rows; a window can claim 65535 of both, which would take 200 GB.
+// A window can claim 65535 columns and rows, which would take 200 GB.
 const MOST: u16 = 1000;
-/// The size of a terminal that does not know its own.
+// Of a terminal that does not know its own size.
 const USUAL: (u16, u16) = (80, 24);
 
-/// Whether it is a terminal that can be drawn on.
 pub fn can_be_drawn_on() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     io::stdout().is_terminal() && !is_dumb
 }
 
-/// The part of the terminal that is drawn on.
 pub fn area() -> Rect {
     let found = terminal_size_of(io::stdout());
     let (width, height) = found.map_or(USUAL, |(Width(width), Height(height))| (width, height));
     Rect::new(0, 0, width.min(MOST), height.min(MOST))
 }
 
-/// The terminals that keys come from and pictures go to.
 #[derive(Clone, Copy, Debug)]
 pub struct Terminals {
     has_input: bool,
 }
 
 impl Terminals {
-    /// Those that standard input and output are now; output is one.
+    // Those that standard input and output are now; output is one.
     pub fn now() -> Terminals {
         Terminals {
             has_input: io::stdin().is_terminal(),
         }
     }
 
-    /// Whether they are still there: of a terminal that was hung up not even the settings can be
-    /// read. A process without a controlling terminal gets no SIGHUP then.
+    // Of a terminal that was hung up not even the settings can be read. A process without a
+    // controlling terminal gets no SIGHUP then.
     pub fn are_there(self) -> bool {
         io::stdout().is_terminal() && (!self.has_input || io::stdin().is_terminal())
     }
 }
 
-/// Whether the locale has characters beyond ASCII: the first of these variables that says anything
-/// decides.
+// The first of these variables that says anything decides.
 pub fn has_unicode() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -61,19 +57,15 @@ pub fn has_unicode() -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// The terminal as a screen, given back however it is left.
+// Given back however it is left.
 pub struct Screen {
-    /// There until it is dropped.
+    // There until it is dropped.
     terminal: Option<DefaultTerminal>,
     area: Rect,
 }
 
 impl Screen {
-    /// Takes the terminal.
-    ///
-    /// # Errors
-    ///
-    /// Those of the terminal, which is then given back.
+    // On an error the terminal is given back.
     pub fn open() -> io::Result<Screen> {
         // A fixed area, as its size is not to be believed without a limit.
         let area = area();
@@ -96,13 +88,12 @@ impl Screen {
         self.terminal.as_mut().expect("it is taken in drop only")
     }
 
-    /// Gives the terminal back for a while.
     pub fn leave(&mut self) {
         let _ = self.terminal().show_cursor();
         let _ = ratatui::try_restore();
     }
 
-    /// Takes the terminal again, whatever its modes are now; everything is to be drawn again.
+    // Whatever its modes are now; everything is to be drawn again.
     pub fn enter(&mut self) -> io::Result<()> {
         // Else raw mode is taken for still set, although the shell has its own now.
         disable_raw_mode()?;
@@ -111,7 +102,7 @@ impl Screen {
         self.clear()
     }
 
-    /// Clears the screen, in its present size.
+    // In its present size.
     pub fn clear(&mut self) -> io::Result<()> {
         execute!(io::stdout(), Clear(ClearType::All))?;
         self.area = area();
@@ -119,7 +110,6 @@ impl Screen {
         self.terminal().resize(area)
     }
 
-    /// Draws in the present size.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         if self.area != area() {
             self.clear()?;

@@ -14,18 +14,17 @@ use super::source::{Seen, State};
 use super::wish::{View, Who, Wish};
 use super::written::samples;
 
-/// What is sampled, as a person names it.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The command, or what already runs: `./app --its-option`, `process 4711 (app)`.
+    // The command, or what already runs: `./app --its-option`, `process 4711 (app)`.
     pub target: String,
-    /// How samples are taken: `997 Hz, stacks: frame pointers`.
+    // How samples are taken: `997 Hz, stacks: frame pointers`.
     pub how: String,
-    /// For whom advice is worded.
+    // For whom advice is worded.
     pub situation: Situation,
 }
 
-/// A time as a clock shows it: `1:05`, `2:00:00`.
+// `1:05`, `2:00:00`.
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -35,29 +34,27 @@ pub fn clock(time: Duration) -> String {
     }
 }
 
-/// A short time: `10 s`, `2.5 s`.
+// `10 s`, `2.5 s`.
 pub fn seconds(time: Duration) -> String {
     let text = format!("{:.1}", time.as_secs_f64());
     format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// The time since which samples are counted.
+// The time since which samples are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// Since the sampling began.
+    // The sampling began.
     Start,
-    /// Since the last reset.
+    // The last reset.
     Reset,
-    /// Until a reset that is not the last.
+    // Until a reset that is not the last.
     BeforeReset,
-    /// Until a reset whose first samples are not there yet.
+    // Until a reset whose first samples are not there yet.
     Anew,
-    /// Of a recording.
     Recorded,
 }
 
 impl Since {
-    /// Since when the figures of this moment are counted.
     pub fn of(app: &App, seen: &Seen) -> Since {
         match (app.is_outdated(seen), seen.resets) {
             _ if app.is_recording() => Since::Recorded,
@@ -69,8 +66,8 @@ impl Since {
     }
 }
 
-/// What 100 % is, the most important first: what is left out at the end is least missed. `count` is
-/// the number of samples that make it, and `half_life` the time in which their weights halve.
+// The most important first: what is left out at the end is least missed. `count` is the number of
+// samples that make the whole, and `half_life` the time in which their weights halve.
 pub fn whole(
     whole: &Whole,
     wish: &Wish,
@@ -121,7 +118,7 @@ pub fn whole(
     parts
 }
 
-/// What keys chose to look at: `stacks with /parse/, thread 4711`.
+// `stacks with /parse/, thread 4711`.
 pub fn picked(wish: &Wish) -> Option<String> {
     let focus = { wish.focus.as_ref() }.map(|focus| format!("stacks with /{focus}/"));
     let who = wish.who.as_ref().map(|who| match who {
@@ -133,7 +130,6 @@ pub fn picked(wish: &Wish) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Whether it runs, and how long.
 pub fn state(app: &App) -> String {
     let elapsed = app.latest().map_or(Duration::ZERO, |seen| seen.elapsed);
     let at = app.on_screen().map_or(Duration::ZERO, |seen| seen.elapsed);
@@ -147,7 +143,7 @@ pub fn state(app: &App) -> String {
     }
 }
 
-/// What is sampled and how that goes, the most important first.
+// The most important first.
 pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     let mut parts = vec![shown.target.clone()];
     match &app.state {
@@ -204,7 +200,6 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     parts
 }
 
-/// Why a view has no lines.
 pub fn empty(app: &App, shown: &Prepared) -> &'static str {
     let has_samples = shown.whole.samples > 0;
     let recorded = match &app.state {
@@ -230,12 +225,11 @@ pub fn empty(app: &App, shown: &Prepared) -> &'static str {
     }
 }
 
-/// The number of samples whose stacks were merged into one, in words.
+// Of samples whose stacks were merged into one.
 pub fn seldom(count: u64) -> String {
     format!("{} of rare stacks", number::grouped(count))
 }
 
-/// The word for an order.
 pub fn sort(sort: Sort) -> &'static str {
     match sort {
         Sort::SelfWeight => "self",
@@ -245,7 +239,7 @@ pub fn sort(sort: Sort) -> &'static str {
     }
 }
 
-/// The keys of a view, the most important first.
+// The most important first.
 pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
     let close = ("Esc", "close");
     match app.overlay {
@@ -297,7 +291,7 @@ pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
     keys
 }
 
-/// The keys of a view of a recording, the most important first.
+// The most important first.
 fn keys_of_recording(view: View) -> Vec<(&'static str, &'static str)> {
     let mut keys = vec![("?", "help"), ("q", "quit")];
     keys.extend([("Enter", "detail"), ("a", "annotate")]);

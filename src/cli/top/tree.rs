@@ -16,23 +16,22 @@ use rustc_hash::FxHashSet;
 use super::listing::{Branch, Fold, Key, Line, Listing, Look, key, key_of};
 use super::wish::{Hot, Opened, Search};
 
-/// The maximum number of levels that are opened along the heaviest path.
+// Levels that are opened along the heaviest path.
 const HOT_LEVELS: usize = 256;
 
-/// The least share of a line that keeps chains apart, in percent.
+// The least share of a line that keeps chains apart, in percent.
 const MIN: f64 = 0.5;
 
-/// A tree, with all that does not depend on which of its nodes are open.
+// With all that does not depend on which of its nodes are open.
 pub struct Made {
-    /// The calls.
     pub calls: CallTree,
-    /// The chains of library calls that are one line each.
+    // The chains of library calls that are one line each.
     folds: Folds,
-    /// What the weights of nodes are at most, where stacks are cut.
+    // What the weights of nodes are at most, where stacks are cut.
     at_most: Option<IdVec<NodeId, AtMost>>,
 }
 
-/// Makes the tree in the degree that is asked for, or in the one that `proftool tree` chooses.
+// In the degree that is asked for, or in the one that `proftool tree` chooses.
 pub fn make(subject: &Subject, degree: Option<Collapse>, owners: &Owners) -> Made {
     let calls = calls(subject, degree);
     let is_cut = cut::is_any(subject.profile);
@@ -44,7 +43,6 @@ pub fn make(subject: &Subject, degree: Option<Collapse>, owners: &Owners) -> Mad
     }
 }
 
-/// Makes the calls: in the degree that is asked for, or in the one that `proftool tree` chooses.
 fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
     let stacks = Stacks::new(subject.profile, subject.selection);
     let degree = degree.unwrap_or_else(|| {
@@ -57,28 +55,24 @@ fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
     stacks.top_down(degree)
 }
 
-/// The lines of a tree, and what was opened for them.
 pub struct Shown {
-    /// The lines.
     pub listing: Listing,
-    /// What was opened along the heaviest path, if that was asked for and is there.
+    // If that was asked for and is there.
     pub hot: Option<HotPath>,
-    /// The nodes that are no line, as a chain of calls is one.
+    // The nodes that are no line, as a chain of calls is one.
     pub folded: Vec<Key>,
 }
 
-/// The heaviest path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotPath {
-    /// The nodes that were opened.
     pub opened: Vec<Key>,
-    /// The first node on it that has more than one under it, or else the last one.
+    // The first node on it that has more than one under it, or else the last one.
     pub fork: Key,
-    /// The last node on it.
+    // The last node on it.
     pub end: Key,
 }
 
-/// The lines of the nodes that are open. A search shows every frame.
+// A search shows every frame.
 pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search) -> Shown {
     let Made {
         calls,
@@ -151,8 +145,7 @@ pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search)
     }
 }
 
-/// For each node whether a matching function is in it or under it; `None` if nothing is
-/// looked for.
+// Whether a matching function is in the node or under it; `None` if nothing is looked for.
 fn found(subject: &Subject, calls: &CallTree, search: &Search) -> Option<IdVec<NodeId, bool>> {
     if !search.is_on() {
         return None;
@@ -168,19 +161,18 @@ fn found(subject: &Subject, calls: &CallTree, search: &Search) -> Option<IdVec<N
     Some(found)
 }
 
-/// Goes over the nodes that are open.
 struct Walk<'a> {
     subject: &'a Subject<'a>,
     calls: &'a CallTree,
-    /// The chains that are one line each.
+    // The chains that are one line each.
     folds: Option<&'a Folds>,
     opened: &'a FxHashSet<Key>,
     found: Option<IdVec<NodeId, bool>>,
-    /// The nodes from the root to the last one, with their keys, and whether they are lines.
+    // The nodes from the root to the last one, with their keys, and whether they are lines.
     keys: Vec<(NodeId, Key, bool)>,
-    /// What is opened along the heaviest path, where it forks first, and its end.
+    // What is opened along the heaviest path, where it forks first, and its end.
     hot: Vec<Key>,
-    /// The nodes within folded chains.
+    // The nodes within folded chains.
     folded: Vec<Key>,
     fork: Option<Key>,
     end: Option<Key>,
@@ -265,7 +257,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where the heaviest path goes on from a node, unless the node itself has more than any child.
+    // Where the heaviest path goes on, unless the node itself has more than any child.
     fn goes_on(&self, node: &Node, children: &[NodeId]) -> Option<NodeId> {
         let &first = children.first()?;
         let heaviest = self.calls.nodes.at(first);
@@ -279,20 +271,20 @@ impl Walk<'_> {
         self.found.as_ref().is_none_or(|found| found[id])
     }
 
-    /// A node is known again by the functions from the root to it.
+    // A node is known again by the functions from the root to it.
     fn key(&self, parent: Option<Key>, node: &Node) -> Key {
         let own = key_of("tree", self.subject.profile, node.function);
         key((parent, own, node.stub.is_some()))
     }
 
-    /// The line of a node above, or of the chain that it is in.
+    // Of a node above, or of the chain that it is in.
     fn key_above(&self, target: NodeId) -> Option<Key> {
         let above = self.keys.iter().skip_while(|&&(id, ..)| id != target);
         let mut lines = above.filter(|(.., is_line)| *is_line);
         lines.next().map(|&(_, key, _)| key)
     }
 
-    /// The callee with which a folded chain goes on from a node.
+    // The callee with which a folded chain goes on.
     fn continued(&self, id: NodeId) -> Option<NodeId> {
         let folds = self.folds.filter(|folds| folds.hides(id))?;
         let mut callees = self.calls.children(id);
@@ -300,7 +292,7 @@ impl Walk<'_> {
     }
 }
 
-/// The columns of `proftool tree`.
+// Those of `proftool tree`.
 fn columns(row: &'static str) -> Vec<Column> {
     vec![
         Column::new("percent", "total %", Role::Heat),

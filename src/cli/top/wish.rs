@@ -14,22 +14,17 @@ use rustc_hash::FxHashSet;
 use super::listing::{Identity, Key};
 use super::pages::Asked;
 
-/// The views.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum View {
-    /// Functions by weight.
     #[default]
     Flat,
-    /// One function, its callers and its callees.
+    // One function, its callers and its callees.
     Graph,
-    /// Calls as a tree.
     Tree,
-    /// Recursion.
     Cycles,
 }
 
 impl Wish {
-    /// The samples of an event that are to be shown.
     pub fn select(&self, profile: &Profile, event: EventId) -> Selection {
         let focus = self.focus.as_ref().map(|regex| match self.resolve {
             Some(resolve) => resolve(profile, Some(event), regex),
@@ -47,17 +42,16 @@ impl Wish {
         }
     }
 
-    /// Whether fewer samples are shown than at the start.
+    // Fewer samples are shown than at the start.
     pub fn picks(&self) -> bool {
         self.focus.is_some() || self.who.is_some()
     }
 }
 
 impl View {
-    /// All of them, in the order of their keys.
+    // In the order of their keys.
     pub const ALL: [View; 4] = [View::Flat, View::Graph, View::Tree, View::Cycles];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             View::Flat => "flat",
@@ -68,21 +62,20 @@ impl View {
     }
 }
 
-/// What lines are looked for: those of functions whose full name or label matches.
+// Lines of functions whose full name or label matches.
 #[derive(Clone, Debug, Default)]
 pub struct Search(pub Option<Regex>);
 
-/// The functions whose lines are to be shown; `None` for all.
+// The functions whose lines are to be shown; `None` for all.
 #[derive(Clone, Debug)]
 pub struct Matches(Option<IdVec<FunctionId, bool>>);
 
 impl Search {
-    /// Whether anything is looked for.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The functions that are looked for: by what the screen calls them as well.
+    // By what the screen calls them as well.
     pub fn among(&self, subject: &Subject) -> Matches {
         let functions = &subject.profile.functions;
         Matches(self.0.as_ref().map(|regex| {
@@ -96,45 +89,38 @@ impl Search {
 }
 
 impl Matches {
-    /// Whether this function's lines are to be shown.
     pub fn has(&self, function: FunctionId) -> bool {
         self.0.as_ref().is_none_or(|found| found[function])
     }
 }
 
-/// Which nodes of the tree are open.
+// Of the tree.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
-    /// Those whose children are shown.
+    // Those whose children are shown.
     pub nodes: Arc<FxHashSet<Key>>,
-    /// Whether chains of library calls are shown frame by frame.
+    // Whether chains of library calls are shown frame by frame.
     pub unfolded: bool,
-    /// From which node the heaviest path is to be opened, if that was asked for.
+    // From which node the heaviest path is to be opened, if that was asked for.
     pub hot: Option<Hot>,
 }
 
-/// From where the heaviest path is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hot {
-    /// From the heaviest root.
+    // The heaviest root.
     Root,
-    /// From this line.
     Line(Key),
 }
 
-/// The command, process or thread whose samples are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Those of threads with this command name, or of processes that were started for this.
+    // Threads with this command name, or of processes that were started for it.
     Command(String),
-    /// Those of a process.
     Process(i32),
-    /// Those of a thread.
     Thread(i32),
 }
 
 impl Who {
-    /// Whether this is one of its threads.
     pub fn has(&self, thread: &Thread) -> bool {
         match self {
             Who::Command(name) => **name == *thread.comm || **name == **thread.command(),
@@ -153,42 +139,36 @@ impl std::fmt::Display for Who {
     }
 }
 
-/// Makes a pattern of what a user gives, which may be a label, for samples of an event.
+// Makes a pattern of what a user gives, which may be a label, for samples of an event.
 pub type Resolve = fn(&Profile, Option<EventId>, &Regex) -> Regex;
 
-/// What is to be shown.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
-    /// Grows with each change of the others.
+    // Grows with each change of the others.
     pub revision: u64,
-    /// The view.
     pub view: View,
-    /// The name of the event; `None` for the one with the most samples.
+    // `None` for the event with the most samples.
     pub event: Option<String>,
-    /// Only stacks with a function that matches.
+    // Only stacks with a function that matches.
     pub focus: Option<Regex>,
-    /// What a focus stands for; `None` where it is always taken as it is.
+    // What a focus stands for; `None` where it is always taken as it is.
     pub resolve: Option<Resolve>,
-    /// Only samples of these.
     pub who: Option<Who>,
-    /// What else samples have to pass.
+    // What else samples have to pass.
     pub base: Arc<Filter>,
-    /// Directories and names that are the user's own code; none to tell by debug information.
+    // Directories and names that are the user's own code; none to tell by debug information.
     pub own: Arc<[String]>,
-    /// Only lines that match.
+    // Only lines that match.
     pub search: Search,
-    /// The order of functions.
     pub sort: Sort,
-    /// The maximum number of lines of the flat view without a search; `None` for all.
+    // Of the flat view without a search; `None` for all lines.
     pub limit: Option<usize>,
-    /// The function that the graph is about.
     pub chosen: Option<Identity>,
-    /// The degree to which recursion is collapsed; `None` to choose it by the stacks.
+    // `None` to choose the degree by the stacks.
     pub degree: Option<Collapse>,
-    /// The open nodes of the tree.
+    // Of the tree.
     pub opened: Opened,
-    /// The half-life of weights; `None` for no fading.
+    // `None` for no fading.
     pub half_life: Option<Duration>,
-    /// The page over the view.
     pub page: Option<Asked>,
 }

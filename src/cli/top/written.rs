@@ -5,7 +5,6 @@ use proftool::view::number;
 
 use super::source::Written;
 
-/// How the writing of a recording ended.
 pub fn written(file: &str, written: Result<Written, String>) -> String {
     match written {
         Err(why) => format!("could not write {file}: {why}"),
@@ -23,7 +22,6 @@ pub fn written(file: &str, written: Result<Written, String>) -> String {
     }
 }
 
-/// The size of a file.
 fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} bytes"),
@@ -32,7 +30,6 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// A number of samples, in words.
 pub fn samples(count: u64) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} sample{plural}", number::grouped(count))

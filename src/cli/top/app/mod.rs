@@ -20,81 +20,69 @@ use super::prompt::{Prompt, Purpose};
 use super::source::{Seen, State, Written};
 use super::wish::{Hot, View, Wish};
 
-/// The maximum number of steps back from function to function.
+// Steps back from function to function.
 const STEPS_BACK: usize = 256;
-/// The number of lines of the flat view until the cursor goes further down.
+// Of the flat view, until the cursor goes further down.
 pub const LINES: usize = 500;
-/// The file that is written where no other is named.
+// The file that is written where no other is named.
 const FILE: &str = "perf.data";
 
-/// What has to be done beyond the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
     Nothing,
-    /// The end.
     Quit,
-    /// Count from now on.
+    // Count from now on.
     Reset,
-    /// Let weights fade, or not.
+    // Let weights fade, or not.
     HalfLife(Option<Duration>),
-    /// Write the samples that are counted.
+    // Write the samples that are counted.
     Write(PathBuf),
-    /// Draw the whole screen again: another program has written on it.
+    // Another program has written on the screen.
     Repaint,
-    /// Stop the job, as Ctrl-Z does.
+    // Stop the job, as Ctrl-Z does.
     Suspend,
-    /// Read only the samples of this time; of all, if it is empty.
+    // Read only the samples of this time; of all, if it is empty.
     Time(String),
 }
 
-/// A text that lies over the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlay {
-    /// What the keys do.
+    // What the keys do.
     Help,
-    /// What is known of the samples, and what is not.
+    // What is known of the samples, and what is not.
     Info,
-    /// The page about a function that is asked for.
+    // The page about a function that is asked for.
     Page,
 }
 
-/// What is on the screen.
 pub struct App {
-    /// What is to be shown.
     pub wish: Wish,
-    /// What is there to show.
     pub prepared: Option<Prepared>,
-    /// The text over it, and how far it is scrolled.
+    // The text over it, and how far it is scrolled.
     pub overlay: Option<(Overlay, usize)>,
-    /// How far the page is scrolled that the text lies over, if it lies over one.
+    // How far the page is scrolled that the text lies over, if it lies over one.
     under: Option<usize>,
-    /// What is being asked.
     pub prompt: Option<Prompt>,
-    /// What was done last, or why it could not be done.
+    // What was done last, or why it could not be done.
     pub message: Option<String>,
-    /// Whether more will come.
     pub state: State,
-    /// The number of resets that were requested; what is shown follows later.
     resets: u64,
-    /// How many lines of a list the screen has room for.
+    // How many lines of a list the screen has room for.
     pub room: usize,
-    /// How many columns the screen has.
     width: usize,
-    /// What is looked for on a page, and its line that was found last.
+    // What is looked for on a page, and its line that was found last.
     find: Option<regex::Regex>,
     found: Option<usize>,
-    /// The part of the time that is read; all, if it is empty.
+    // The part of the time that is read; all, if it is empty.
     time: String,
     latest: Option<Arc<Seen>>,
     paused: Option<Arc<Seen>>,
     cursors: [Cursor; View::ALL.len()],
-    /// The functions from which the graph was walked to the one that it is about.
+    // The functions from which the graph was walked to the one that it is about.
     behind: Vec<Identity>,
 }
 
 impl App {
-    /// The start: nothing has been seen yet.
     pub fn new(sort: Sort, half_life: Option<Duration>) -> App {
         let mut wish = Wish {
             sort,
@@ -124,29 +112,26 @@ impl App {
         }
     }
 
-    /// Takes the newest profile.
     pub fn see(&mut self, latest: Option<Arc<Seen>>) {
         self.latest = latest.or(self.latest.take());
     }
 
-    /// The newest profile, shown or not.
+    // Shown or not.
     pub fn latest(&self) -> Option<&Arc<Seen>> {
         self.latest.as_ref()
     }
 
-    /// The profile to show: the newest, or the one at the time of the pause.
+    // The newest, or the one at the time of the pause.
     pub fn current(&self) -> Option<&Arc<Seen>> {
         self.paused.as_ref().or(self.latest.as_ref())
     }
 
-    /// The profile whose figures are on the screen: while those of the current one are made, an older
-    /// one.
+    // While the figures of the current profile are made, an older one.
     pub fn on_screen(&self) -> Option<&Arc<Seen>> {
         self.shown().map(|shown| &shown.seen).or(self.current())
     }
 
-    /// Whether the figures of this moment are from before the last reset, which has not been
-    /// followed yet or stands behind a pause.
+    // From before the last reset, which has not been followed yet or stands behind a pause.
     pub fn is_outdated(&self, seen: &Seen) -> bool {
         // After the end of sampling there is nothing to reset.
         let is_followed = |latest: &Arc<Seen>| latest.resets > seen.resets;
@@ -154,12 +139,11 @@ impl App {
         seen.resets < self.resets && (will_be || self.latest.as_ref().is_some_and(is_followed))
     }
 
-    /// Whether what is shown stands still.
     pub fn is_paused(&self) -> bool {
         self.paused.is_some()
     }
 
-    /// Takes what was made for a wish, unless it is for another view than is wished now.
+    // Unless it is for another view than is wished now.
     pub fn receive(&mut self, mut prepared: Prepared) {
         if prepared.view != self.wish.view {
             return;
@@ -186,13 +170,11 @@ impl App {
         self.prepared = Some(prepared);
     }
 
-    /// What is there to show of the view that is wished.
     pub fn shown(&self) -> Option<&Prepared> {
         let prepared = self.prepared.as_ref();
         prepared.filter(|prepared| prepared.view == self.wish.view)
     }
 
-    /// The place in the list of the view.
     pub fn cursor(&self) -> &Cursor {
         &self.cursors[self.wish.view as usize]
     }
@@ -201,7 +183,7 @@ impl App {
         &mut self.cursors[self.wish.view as usize]
     }
 
-    /// Takes note of how many lines of a list there is room for.
+    // How many lines of a list there is room for.
     pub fn resize(&mut self, room: usize) {
         self.room = room.max(1);
         let lines = self.shown().map_or(0, |shown| shown.listing.lines.len());
@@ -209,13 +191,12 @@ impl App {
         self.cursor_mut().fit(lines, room);
     }
 
-    /// Tells how the writing of a recording ended.
     pub fn written(&mut self, path: &std::path::Path, written: Result<Written, String>) {
         let name = path.display().to_string();
         self.message = Some(super::written::written(&name, written));
     }
 
-    /// What a key does. What was opened last takes it: a prompt, an overlay, the view.
+    // What was opened last takes the key: a prompt, an overlay, the view.
     pub fn key(&mut self, key: Key) -> Action {
         match key {
             Key::Control('c') => return Action::Quit,
@@ -273,7 +254,7 @@ impl App {
         Action::Nothing
     }
 
-    /// Does what a key does on a text over the view; says whether it was for that.
+    // Says whether the key was for the text over the view.
     fn overlay_key(&mut self, overlay: Overlay, place: usize, key: Key) -> bool {
         if overlay == Overlay::Page && self.page_key(key) {
             return true;
@@ -305,7 +286,7 @@ impl App {
         true
     }
 
-    /// Closes the text over the view; a page that it lies over is there again.
+    // A page that the text lies over is there again.
     fn close(&mut self) {
         self.overlay = self.under.take().map(|place| (Overlay::Page, place));
         if self.overlay.is_none() {
@@ -313,7 +294,7 @@ impl App {
         }
     }
 
-    /// Takes note of how many lines the text over the view has: it is not scrolled beyond its end.
+    // A text over the view is not scrolled beyond its end.
     pub fn fit(&mut self, lines: usize) {
         let last = lines.saturating_sub(self.room);
         if let Some((_, place)) = &mut self.overlay {
@@ -321,7 +302,6 @@ impl App {
         }
     }
 
-    /// Moves in the list, if the key does that.
     fn moved(&mut self, key: Key) -> bool {
         let room = self.room;
         let cursor = &mut self.cursors[self.wish.view as usize];
@@ -381,7 +361,6 @@ impl App {
         }
     }
 
-    /// The function of the line that is chosen.
     fn identity(&self) -> Option<Identity> {
         self.shown()?.identity(self.cursor().index())
     }
@@ -390,7 +369,6 @@ impl App {
         self.shown()?.listing.lines.get(self.cursor().index())
     }
 
-    /// Makes the graph one about this function.
     fn choose(&mut self, identity: Identity) {
         if self.wish.chosen.as_ref() != Some(&identity) {
             self.wish.chosen = Some(identity);
@@ -407,7 +385,6 @@ impl App {
         }
     }
 
-    /// Goes to the graph of the line's function.
     fn graph_of_line(&mut self) {
         let Some(identity) = self.identity() else {
             return;
@@ -438,7 +415,7 @@ impl App {
         }
     }
 
-    /// Opens or closes the line of the tree; from a collapsed call goes to where it goes on.
+    // From a collapsed call it goes to where that goes on.
     fn toggle(&mut self) {
         let Some((key, branch)) = self.line().and_then(|line| Some((line.key, line.branch?)))
         else {
@@ -488,7 +465,7 @@ impl App {
         self.changed();
     }
 
-    /// Shows chains of calls frame by frame, or as one line each.
+    // Frame by frame, or as one line each.
     fn unfold(&mut self) {
         let opened = &mut self.wish.opened;
         opened.unfolded = !opened.unfolded;
@@ -540,7 +517,7 @@ impl App {
     }
 }
 
-/// The first line of a text over the view after a key; as it was, if the key does not scroll.
+// The first line of a text over the view after a key; as it was, if the key does not scroll.
 fn scrolled(place: usize, key: Key, room: usize) -> usize {
     match key {
         Key::Up | Key::Char('k') => place.saturating_sub(1),

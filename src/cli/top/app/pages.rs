@@ -10,12 +10,12 @@ use super::super::wish::{View, Who};
 use super::{Action, App, Overlay};
 
 impl App {
-    /// Whether a recording is looked at, to which nothing is added.
+    // Nothing is added to a recording.
     pub fn is_recording(&self) -> bool {
         matches!(self.state, State::Recorded(_))
     }
 
-    /// Takes note of how many columns the screen has: a page is made again for another width.
+    // A page is made again for another width.
     pub fn widen(&mut self, width: usize) {
         self.width = width;
         if let Some(page) = self.wish.page.as_mut().filter(|page| page.width != width) {
@@ -24,13 +24,12 @@ impl App {
         }
     }
 
-    /// The text of the page that is asked for, as soon as it is there.
+    // As soon as it is there.
     pub fn page(&self) -> Option<&str> {
         let (asked, text) = self.prepared.as_ref()?.page.as_ref()?;
         (self.wish.page.as_ref() == Some(asked)).then_some(text.as_str())
     }
 
-    /// Does what a key of a recording does, if it is one.
     pub(super) fn recording_key(&mut self, key: Key) -> Option<Action> {
         match key {
             Key::Enter => self.open_page(What::Detail),
@@ -71,7 +70,7 @@ impl App {
         self.changed();
     }
 
-    /// Does what a key does on a page, if it does not scroll or close it.
+    // If it does not scroll or close the page.
     pub(super) fn page_key(&mut self, key: Key) -> bool {
         let Some(page) = self.wish.page.clone() else {
             return false;
@@ -97,14 +96,12 @@ impl App {
         true
     }
 
-    /// The line of the page that was found last.
     pub fn found(&self) -> Option<usize> {
         self.found
     }
 
-    /// Goes to the next line that is looked for, or the one before: from the line found last if it is
-    /// on the screen, else from the first line on it. After the last line the search goes on at the
-    /// first.
+    // From the line found last if it is on the screen, else from the first line on it. After the
+    // last line the search goes on at the first.
     pub(super) fn find_next(&mut self, step: isize) {
         let (Some(text), Some(regex)) = (self.page(), &self.find) else {
             self.message = Some("press / to search this page".into());
@@ -142,11 +139,8 @@ impl App {
         }
     }
 
-    /// Selects the samples of a command, a process or a thread; of all, if the text is empty.
-    ///
-    /// # Errors
-    ///
-    /// If the text names no command, process or thread of the profile.
+    // All samples, if the text is empty. An error if it names no command, process or thread of the
+    // profile.
     pub(super) fn select(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         let profile = self.current().map(|seen| &seen.profile);
@@ -164,7 +158,7 @@ impl App {
     }
 }
 
-/// The command, process or thread that a person names.
+// A command, process or thread.
 fn who(profile: &Profile, text: &str) -> Option<Who> {
     let number = text.parse::<i32>().ok();
     let all = [

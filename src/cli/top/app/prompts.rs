@@ -30,7 +30,7 @@ impl App {
         self.prompt = Some(prompt);
     }
 
-    /// What can be answered.
+    // What can be answered.
     fn hints(&self, purpose: Purpose) -> Vec<String> {
         let Some(seen) = self.current() else {
             return Vec::new();
@@ -52,7 +52,7 @@ impl App {
         }
     }
 
-    /// Asks again for a part of the time: this answer was refused.
+    // This answer was refused.
     pub fn refuse_time(&mut self, range: String, why: String) {
         let mut prompt = Prompt::new(Purpose::Time, range);
         prompt.is_old = false;
@@ -60,12 +60,10 @@ impl App {
         self.prompt = Some(prompt);
     }
 
-    /// Takes note of the part of the time that is read.
     pub fn read_time(&mut self, range: &str) {
         range.trim().clone_into(&mut self.time);
     }
 
-    /// Why what is there cannot be written as a recording.
     fn cannot_be_written(&self) -> Option<&'static str> {
         match self.current() {
             None => Some("there are no samples yet"),
@@ -76,7 +74,6 @@ impl App {
         }
     }
 
-    /// Goes on with what was asked.
     pub(super) fn answer(&mut self, mut prompt: Prompt, key: Key) -> Action {
         match prompt.key(key) {
             Outcome::Asking => {
@@ -129,7 +126,7 @@ impl App {
         }
     }
 
-    /// Shows again what was filtered away: first lines, then stacks, threads and times.
+    // First lines, then stacks, threads and times.
     pub(super) fn clear(&mut self) -> Action {
         if self.wish.search.is_on() {
             self.look_for(None);

@@ -6,9 +6,7 @@ use super::super::source::State;
 use super::super::text::seconds;
 use super::{Action, App};
 
-/// The default half-life of weights.
 const HALF_LIFE: Duration = Duration::from_secs(10);
-/// The shortest and the longest such time.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(640);
 impl App {
@@ -50,7 +48,6 @@ impl App {
         self.fade_by(Some(other(time).clamp(SHORTEST, LONGEST)))
     }
 
-    /// Lets weights fade like this in what is seen next.
     fn fade_by(&mut self, half_life: Option<Duration>) -> Action {
         if let State::Ended(_) = self.state {
             self.message = Some("sampling has ended: weights stay as they are".into());

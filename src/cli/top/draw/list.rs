@@ -14,20 +14,19 @@ use super::super::app::App;
 use super::super::listing::{Branch, Fold, Line, Look};
 use super::{Paint, put};
 
-/// The space between columns.
 const GAP: usize = 2;
-/// The width of figures, unless their title is longer.
+// The width of figures, unless their title is longer.
 const SHARE: usize = 6;
 const FIGURE: usize = 8;
-/// Names have this width at least, as long as there are other columns that can go.
+// Names have this width at least, as long as there are other columns that can go.
 const NAME: usize = 24;
-/// The width of asides: this at least, and more on a wide screen.
+// This at least, and more on a wide screen.
 const ASIDE: usize = 16;
-/// The part of a screen that an aside has.
+// The part of a screen that an aside has.
 const ASIDES: usize = 6;
-/// Steps to the side are drawn as far as this.
+// Steps to the side are drawn as far as this.
 const STEPS: usize = 12;
-/// Columns that go first where there is little room.
+// Columns that go first where there is little room.
 const FIRST_TO_GO: [&str; 17] = [
     "module",
     "origin",
@@ -48,7 +47,6 @@ const FIRST_TO_GO: [&str; 17] = [
     "total_percent",
 ];
 
-/// Draws the lines that there is room for, under their headings.
 pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
     let Some(shown) = app.shown() else {
         return;
@@ -131,7 +129,7 @@ fn cut(column: usize) -> u16 {
     u16::try_from(column).unwrap_or(u16::MAX)
 }
 
-/// The free columns to the left of a text of this length.
+// The free columns to the left of a text of this length.
 fn left_of(role: Role, width: usize, length: usize) -> usize {
     match role {
         Role::Figure | Role::Spare | Role::Bound | Role::Heat => width.saturating_sub(length),
@@ -154,7 +152,6 @@ fn style_of(cell: &Cell, role: Role, paint: Paint) -> Style {
     }
 }
 
-/// A cell as text, all of it.
 fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
     match cell {
         Cell::Nothing => Cow::Borrowed(""),
@@ -171,8 +168,8 @@ fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
     }
 }
 
-/// The names of a column in this width, after the lines of a tree. Different ones stay different where they
-/// are shortened, as far as the width allows.
+// After the lines of a tree. Different names stay different where they are shortened, as far as the
+// width allows.
 fn texts(lines: &[&Line], column: usize, unit: &Unit, width: usize) -> Vec<String> {
     let whole: Vec<(String, Cow<'_, str>)> = lines
         .iter()
@@ -203,7 +200,7 @@ fn texts(lines: &[&Line], column: usize, unit: &Unit, width: usize) -> Vec<Strin
         .collect()
 }
 
-/// What stands before a name in the tree: steps to the side, and what can be done.
+// Steps to the side, and what can be done.
 fn guide(branch: &Branch) -> String {
     let steps = branch.steps as usize;
     let mut guide = if steps > STEPS {
@@ -222,8 +219,8 @@ fn guide(branch: &Branch) -> String {
     guide
 }
 
-/// The width of each column; 0 for one that is left out. Columns of figures have a fixed width as a
-/// rule, so that nothing jumps when figures change.
+// 0 for a column that is left out. Columns of figures have a fixed width as a rule, so that nothing
+// jumps when figures change.
 fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = Vec::new();
     for (at, column) in columns.iter().enumerate() {

@@ -27,12 +27,10 @@ use super::prompt::{Prompt, Purpose};
 use super::text::{self, Shown};
 use super::wish::View;
 
-/// How a screen can be drawn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint {
-    /// Whether there may be colours.
     pub color: bool,
-    /// Whether there may be characters beyond ASCII.
+    // Whether there may be characters beyond ASCII.
     pub unicode: bool,
 }
 
@@ -70,7 +68,7 @@ impl Paint {
     }
 }
 
-/// Which lines of a screen there is room for.
+// Which lines of a screen there is room for.
 struct Rooms {
     whole: Option<u16>,
     facts: Option<u16>,
@@ -105,12 +103,11 @@ impl Rooms {
     }
 }
 
-/// How many lines of a list a screen of this size has room for.
+// In lines of a list.
 pub fn room(area: Rect) -> usize {
     usize::from(Rooms::of(area).body.height.saturating_sub(1))
 }
 
-/// Draws all of it.
 pub fn draw(app: &mut App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
     let rooms = Rooms::of(buffer.area);
     let body = rooms.body;
@@ -166,8 +163,7 @@ pub fn draw(app: &mut App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
     }
 }
 
-/// What 100 % is, and on the right whether it runs. Returns whether there was room for all that keys
-/// chose to look at.
+// On the right whether it runs. Returns whether there was room for all that keys chose to look at.
 fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) -> bool {
     let state = text::state(app);
     let width = usize::from(buffer.area.width);
@@ -208,7 +204,6 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) -> bool {
     text::picked(&app.wish).is_none_or(|picked| line.contains(&*printable(&picked)))
 }
 
-/// The views, which of them is shown, and what it says of itself.
 fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     let mut column = 0;
     for (number, view) in (1..).zip(View::ALL) {
@@ -253,7 +248,6 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     put(buffer, column + 1, row, &line, paint.warm());
 }
 
-/// The keys.
 fn keys(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     let mut column = 0;
     for (key, what) in text::keys(app) {
@@ -266,7 +260,6 @@ fn keys(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     }
 }
 
-/// A question with the answer so far.
 fn prompt(prompt: &Prompt, paint: Paint, buffer: &mut Buffer, row: u16) {
     clear(buffer, row);
     let question = match prompt.purpose {
@@ -313,7 +306,7 @@ fn clear(buffer: &mut Buffer, row: u16) {
     }
 }
 
-/// Writes a text from outside as far as there is room; gives the column behind it.
+// A text from outside, as far as there is room; gives the column behind it.
 fn put(buffer: &mut Buffer, column: u16, row: u16, text: &str, style: Style) -> u16 {
     let area = buffer.area;
     if column >= area.right() || row >= area.bottom() {

@@ -7,11 +7,11 @@ use ratatui::style::Style;
 
 use super::{Paint, put};
 
-/// What stands behind a key in the help begins in this column.
+// What stands behind a key in the help begins in this column.
 const INDENT: usize = 13;
 
-/// Draws the text from this line on, as far back as it must be for the end to be seen; returns the
-/// number of its lines. One line of the text may stand out: the one that was looked for.
+// From this line on, as far back as it must be for the end to be seen; returns the number of lines
+// of the text. One of them may stand out: the one that was looked for.
 pub fn draw(
     text: &str,
     (place, found): (usize, Option<usize>),
@@ -54,7 +54,7 @@ pub fn draw(
     lines.len()
 }
 
-/// Wraps a line to this width; continuation lines are indented to the second column.
+// Continuation lines are indented to the second column.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];

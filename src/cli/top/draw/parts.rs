@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use proftool::base::printable;
 use proftool::names::{display_width, shortened};
 
-/// As many parts as there is room for, from the first; the first one is shortened if need be.
+// As many parts as there is room for, from the first; the first one is shortened if need be.
 pub fn joined(parts: &[String], between: &str, room: usize) -> String {
     let mut line = String::new();
     let mut used = 0;

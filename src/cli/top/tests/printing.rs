@@ -15,7 +15,7 @@ use super::super::source::{Seen, Source, State, Written};
 use super::super::text::Shown;
 use super::stage::{CALCULATOR, LATER, seen};
 
-/// Sees one thing after the other, and has ended with the last.
+// Sees one thing after the other, and has ended with the last.
 struct Script {
     seen: Vec<Arc<Seen>>,
     at: AtomicUsize,
@@ -182,7 +182,6 @@ fn other_events_are_named_and_can_be_chosen() {
     assert!(text.contains("samples of cpu-clock"), "{text}");
 }
 
-/// Nobody reads what is written.
 struct Closed;
 
 impl Write for Closed {

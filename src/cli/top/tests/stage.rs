@@ -19,7 +19,7 @@ use super::super::prepare::Preparer;
 use super::super::source::{Seen, Source, State, Written};
 use super::super::text::Shown;
 
-/// A calculator: `eval` and `apply` call each other, `sum` calls itself. Milliseconds.
+// `eval` and `apply` call each other, `sum` calls itself. Milliseconds.
 pub const CALCULATOR: &str = "\
 main [calc];parse [calc];lex [calc] 900
 main [calc];parse [calc];lex [calc];memchr [libc.so.6] 600
@@ -30,20 +30,19 @@ main [calc];eval [calc];apply [calc];sum [calc];sum [calc];sum [calc] 1300
 main [calc];eval [calc];lookup [calc];calc::table::Map<K, V>::find [calc];memcmp [libc.so.6] 1100
 main [calc];print [calc];fputs [libc.so.6] 40";
 
-/// The same later: `lex` has become the hottest, and functions come in another order.
+// `lex` has become the hottest, and functions come in another order.
 pub const LATER: &str = "\
 main [calc];print [calc];fputs [libc.so.6] 60
 main [calc];eval [calc];apply [calc];eval [calc];lookup [calc] 2500
 main [calc];eval [calc];apply [calc] 700
 main [calc];parse [calc];lex [calc] 9000";
 
-/// A profile of stacks with their weights in milliseconds of cpu-clock, a sample each 10 ms. A
-/// function is its name and module.
+// Weights are in milliseconds of cpu-clock, a sample each 10 ms. A function is its name and module.
 pub fn profile(stacks: &str) -> Profile {
     built(stacks).0.finish()
 }
 
-/// The same before its end, and its functions by name and module.
+// The profile before its end, and its functions by name and module.
 pub fn built(stacks: &str) -> (Builder, HashMap<&str, FunctionId>) {
     let mut builder = Builder::default();
     let event = builder.event(Event::named("cpu-clock"));
@@ -81,12 +80,11 @@ pub fn built(stacks: &str) -> (Builder, HashMap<&str, FunctionId>) {
     (builder, functions)
 }
 
-/// What is shown after this number of seconds.
+// After this number of seconds.
 pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
     seen_of(number, profile(stacks))
 }
 
-/// The same of any profile.
 pub fn seen_of(number: u64, profile: Profile) -> Arc<Seen> {
     Arc::new(Seen {
         number,
@@ -102,7 +100,6 @@ pub fn seen_of(number: u64, profile: Profile) -> Arc<Seen> {
     })
 }
 
-/// A source of nothing.
 struct Nowhere;
 
 impl Source for Nowhere {
@@ -120,7 +117,6 @@ impl Source for Nowhere {
     fn stop(&self) {}
 }
 
-/// The view, drawn on nothing.
 pub struct Stage {
     pub app: App,
     preparer: Preparer,
@@ -130,7 +126,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A view of this size that has seen these stacks.
+    // It has seen these stacks.
     pub fn new(width: u16, height: u16, stacks: &str) -> Stage {
         let mut stage = Stage {
             app: App::new(Sort::SelfWeight, None),
@@ -147,31 +143,28 @@ impl Stage {
         stage
     }
 
-    /// A view of a recording.
     pub fn of_recording(width: u16, height: u16, stacks: &str) -> Stage {
         let mut stage = Stage::new(width, height, stacks);
         stage.app.state = State::Recorded(None);
         stage
     }
 
-    /// Another size of the screen.
     pub fn size(&mut self, width: u16, height: u16) {
         self.size = (width, height);
         self.prepare();
     }
 
-    /// Sees something new.
     pub fn see(&mut self, seen: Arc<Seen>) {
         self.app.see(Some(seen));
         self.prepare();
     }
 
-    /// Sees something new, of which nothing is made yet.
+    // Nothing is made of it yet.
     pub fn see_only(&mut self, seen: Arc<Seen>) {
         self.app.see(Some(seen));
     }
 
-    /// Makes what is wished and not there.
+    // What is wished and not there.
     fn prepare(&mut self) {
         let (width, height) = self.size;
         let area = ratatui::layout::Rect::new(0, 0, width, height);
@@ -191,21 +184,19 @@ impl Stage {
         }
     }
 
-    /// Presses a key.
     pub fn key(&mut self, key: Key) -> Action {
         let action = self.app.key(key);
         self.prepare();
         action
     }
 
-    /// Presses the keys of these characters.
     pub fn keys(&mut self, keys: &str) {
         for c in keys.chars() {
             self.key(Key::Char(c));
         }
     }
 
-    /// The screen as text, without spaces at the ends of lines.
+    // Without spaces at the ends of lines.
     pub fn screen(&mut self) -> String {
         let (width, height) = self.size;
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -231,7 +222,7 @@ impl Stage {
         text
     }
 
-    /// The function names of the list, in order, as far as they are on the screen.
+    // In order, as far as they are on the screen.
     pub fn names(&self) -> Vec<String> {
         let shown = self.app.shown().unwrap();
         let name = |line: &super::super::listing::Line| {
@@ -241,7 +232,6 @@ impl Stage {
         shown.listing.lines.iter().filter_map(name).collect()
     }
 
-    /// The name of the function that is chosen.
     pub fn chosen(&self) -> String {
         let shown = self.app.shown().unwrap();
         let identity = shown.identity(self.app.cursor().index());
@@ -249,7 +239,7 @@ impl Stage {
     }
 }
 
-/// The calculator on a terminal of the usual size.
+// Of the usual size.
 pub fn stage() -> Stage {
     Stage::new(80, 24, CALCULATOR)
 }
