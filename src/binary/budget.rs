@@ -21,18 +21,18 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many bytes of memory a byte on the disk may take.
+// Bytes of memory that a byte on the disk may take.
 const RATIO: u64 = 10;
-/// What every file may take in addition, in bytes: the ratio is too strict for small files.
+// In addition: the ratio is too strict for small files.
 const FLAT: u64 = 4 << 20;
-/// What the debug information of all files may take beyond their shares.
+// Of the debug information of all files, beyond their shares.
 const POOL: u64 = 256 << 20;
-/// How many bytes an account fetches at a time.
+// Bytes that an account fetches at a time.
 const PORTION: i64 = 256 << 10;
-/// How many bytes an entry that is kept of debug information counts: a row, a range, a call.
+// Bytes that an entry kept of debug information counts: a row, a range, a call.
 const ENTRY: u64 = 24;
 
-/// What the debug information of all files of a process has taken beyond their shares.
+// What the debug information of all files of a process has taken beyond their shares.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool(Arc<AtomicU64>);
 
@@ -42,7 +42,6 @@ impl Pool {
     }
 }
 
-/// What one file and its debug files may take, and have taken.
 #[derive(Debug)]
 pub(super) struct Budget {
     pool: Pool,
@@ -51,14 +50,14 @@ pub(super) struct Budget {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The files that count, by device and inode: each once, however often it is opened.
+    // By device and inode: each file once, however often it is opened.
     files: Vec<(u64, u64)>,
     share: u64,
     tables: u64,
     debug: u64,
-    /// Whether the debug information was left out; once it was, it is.
+    // Once the debug information was left out, it is.
     is_left_out: bool,
-    /// Whether it ever took more than the share.
+    // Whether it ever took more than the share.
     was_beyond: bool,
 }
 
@@ -69,7 +68,6 @@ impl State {
 }
 
 impl Budget {
-    /// The budget of a file that is yet to be opened.
     pub(super) fn new(pool: &Pool) -> Arc<Budget> {
         Arc::new(Budget {
             pool: pool.clone(),
@@ -77,7 +75,6 @@ impl Budget {
         })
     }
 
-    /// Adds the share of a file that was opened.
     pub(super) fn add_file(&self, metadata: &Metadata) {
         let mut state = self.state();
         let file = (metadata.dev(), metadata.ino());
@@ -88,7 +85,6 @@ impl Budget {
         }
     }
 
-    /// The same for bytes that are in memory.
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.change(|state| {
             let share = bytes.saturating_mul(RATIO).saturating_add(FLAT);
@@ -96,7 +92,7 @@ impl Budget {
         });
     }
 
-    /// Takes bytes for a table. `false` where the share is used up; nothing is taken then.
+    // `false` where the share is used up; nothing is taken then.
     pub(super) fn take_for_table(&self, bytes: u64) -> bool {
         let mut state = self.state();
         let after = state.tables.saturating_add(bytes);
@@ -107,22 +103,22 @@ impl Budget {
         fits
     }
 
-    /// How many bytes were taken, for tables and for debug information, and how large the share is.
+    // For tables, for debug information, and the share.
     pub(super) fn taken(&self) -> (u64, u64, u64) {
         let state = self.state();
         (state.tables, state.debug, state.share)
     }
 
-    /// Whether the debug information of this file has to be left out. Once that was the answer, it
-    /// stays so, whatever is given back.
+    // Once the debug information of this file has to be left out, it stays so, whatever is given
+    // back.
     pub(super) fn is_overdrawn(&self) -> bool {
         let mut state = self.state();
         state.is_left_out |= self.pool.is_overdrawn() && state.beyond() > 0;
         state.is_left_out
     }
 
-    /// Whether the debug information ever took more than the share of the file, as it then depends on
-    /// other files whether it is used.
+    // The debug information took more than the share of the file: it then depends on other files
+    // whether it is used.
     pub(super) fn was_beyond(&self) -> bool {
         self.state().was_beyond
     }
@@ -136,7 +132,7 @@ impl Budget {
         self.change(|state| state.debug = state.debug.saturating_sub(bytes));
     }
 
-    /// Changes what was taken, and in the pool what of it is beyond the share.
+    // And in the pool what of it is beyond the share.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         let before = state.beyond();
@@ -162,8 +158,7 @@ impl Drop for Budget {
     }
 }
 
-/// The bytes that a file takes on its disk, which holes do not. Where the system does not tell, its
-/// size.
+// Holes take no bytes on a disk. Where the system does not tell, the file's size.
 pub(super) fn on_disk(metadata: &Metadata) -> u64 {
     match metadata.blocks() {
         0 => metadata.len(),
@@ -171,23 +166,22 @@ pub(super) fn on_disk(metadata: &Metadata) -> u64 {
     }
 }
 
-/// Whether most of a file is holes: more than its share could hold.
+// More holes than its share could hold.
 pub(super) fn is_sparse(metadata: &Metadata) -> bool {
     metadata.len() > on_disk(metadata).saturating_mul(RATIO).saturating_add(FLAT)
 }
 
-/// What one reader of debug information has taken; given back when it is dropped. Threads share it.
+// What one reader of debug information has taken; given back when it is dropped. Threads share it.
 #[derive(Debug)]
 pub(super) struct Account {
     budget: Arc<Budget>,
     taken: AtomicU64,
-    /// What was fetched and is not used yet; below zero for the moment in which more is fetched.
+    // What was fetched and is not used yet; below zero for the moment in which more is fetched.
     left: AtomicI64,
     is_refused: AtomicBool,
 }
 
 impl Account {
-    /// An account of this file.
     pub(super) fn new(budget: &Arc<Budget>) -> Account {
         Account {
             budget: budget.clone(),
@@ -197,12 +191,11 @@ impl Account {
         }
     }
 
-    /// The budget of the file.
     pub(super) fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
 
-    /// Takes bytes, or the time that it takes to look at as many. `false` once there are no more.
+    // Bytes, or the time that it takes to look at as many. `false` once there are no more.
     pub(super) fn take(&self, bytes: u64) -> bool {
         if self.is_refused() {
             return false;
@@ -222,12 +215,12 @@ impl Account {
         !is_refused
     }
 
-    /// Takes the memory of `count` entries that are kept; whether there is enough.
+    // Of entries that are kept; whether there is enough.
     pub(super) fn take_entries(&self, count: u64) -> bool {
         self.take(count.saturating_mul(ENTRY))
     }
 
-    /// Whether a request was refused, here or, as another file asked for too much, of this file.
+    // Here or, as another file asked for too much, of this file.
     pub(super) fn is_refused(&self) -> bool {
         self.is_refused.load(Ordering::Relaxed)
     }

@@ -16,10 +16,10 @@ use super::elf::source::{FileState, Source};
 use crate::cache::{Cache, Place, encode};
 use crate::files;
 
-/// A file that was changed so lately may be changed again without a new time, in seconds.
+// In seconds: a file that was changed so lately may be changed again without a new time.
 const SETTLED: u64 = 2;
 
-/// What tells a file from all others, and from what it was before.
+// What tells a file from all others, and from what it was before.
 #[derive(Serialize)]
 pub(super) struct FileKey {
     state: FileState,
@@ -27,8 +27,8 @@ pub(super) struct FileKey {
 }
 
 impl FileKey {
-    /// The key of a file for what follows from this part of it. `None` for bytes in memory, and where its
-    /// build cannot be found out.
+    // For what follows from this part of the file. `None` for bytes in memory, and where its build
+    // cannot be found out.
     pub(super) fn of(elf: &Elf, used: Used) -> Option<FileKey> {
         Some(FileKey {
             state: elf.source.state()?,
@@ -36,7 +36,7 @@ impl FileKey {
         })
     }
 
-    /// Whether no change would be without a sign.
+    // No change would be without a sign.
     fn is_settled(&self) -> Option<bool> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let changed = u64::try_from(self.state.seconds).ok()?;
@@ -44,7 +44,7 @@ impl FileKey {
     }
 }
 
-/// Where this is kept of these files; `None` where one may change without a sign.
+// `None` where a file may change without a sign.
 pub(super) fn place(cache: &Arc<Cache>, what: &str, files: &[Option<FileKey>]) -> Option<Place> {
     let mut settled = files.iter().flatten().map(FileKey::is_settled);
     if !settled.all(|is_settled| is_settled == Some(true)) {
@@ -62,7 +62,6 @@ pub(super) fn place(cache: &Arc<Cache>, what: &str, files: &[Option<FileKey>]) -
     })
 }
 
-/// What tells this build of proftool from others.
 fn own_build() -> Option<&'static [u8]> {
     static BUILD: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     let find = || {

@@ -115,7 +115,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes a function that tells what the system's error means for this file.
     pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotFound,

@@ -2,11 +2,12 @@
 //! calls, its debug files, its build id.
 //!
 //! ```text
-//!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs, else .gopclntab, .eh_frame
+//!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs,
+//!                                  │                    else .gopclntab, .eh_frame
 //!                                  │
-//!                                  ├────▶ lines()         DWARF: frames of an address, innermost first
-//!                                  ├────▶ code(), slots() instructions, and the pointers they call through
-//!                                  └────▶ needed()        ─▶ Libraries: who defines what is imported
+//!                                  ├────▶ lines()         DWARF: frames of an address, leaf first
+//!                                  ├────▶ code(), slots() instructions, and pointers for calls
+//!                                  └────▶ needed()        ─▶ Libraries: what defines imports
 //! ```
 //!
 //! JIT-compiled code has no ELF file; its names come from a [`PerfMap`] or a [`JitDump`].
@@ -100,18 +101,18 @@ pub struct Binary {
     debug_info: OnceLock<Loaded>,
     cache: Option<Arc<Cache>>,
     kept_lines: OnceLock<Option<Kept>>,
-    /// What the file consists of, if that was asked for.
+    // If that was asked for.
     content: OnceLock<Option<FileContent>>,
 }
 
-/// The debug file, if there is one, and what was wrong with those that were found.
+// And what was wrong with those that were found.
 #[derive(Debug)]
 struct Companion {
     elf: Option<Elf>,
     problems: Vec<String>,
 }
 
-/// The debug information and what was wrong with it.
+// And what was wrong with it.
 #[derive(Debug)]
 struct Loaded {
     info: Option<DebugInfo>,
@@ -131,7 +132,7 @@ impl Binary {
         )
     }
 
-    /// The same for a path that a process states: a file that the kernel makes up is not opened.
+    /// Opens a file whose path a process states: a file that the kernel makes up is not opened.
     ///
     /// # Errors
     /// As [`Binary::open`].
@@ -174,7 +175,6 @@ impl Binary {
         }
     }
 
-    /// The same file, of which is kept in `cache` what takes long to find out.
     fn with_cache(mut self, cache: Option<Arc<Cache>>) -> Binary {
         self.cache = cache;
         self
@@ -245,8 +245,9 @@ impl Binary {
         self.elf.build_id.as_ref()
     }
 
-    /// Whether another file is another build, wherever it is: its build ID or its headers differ, or
-    /// without a build ID its code, data or symbols. `false` where that takes too long to find out.
+    /// Whether another file is another build, wherever it is: its build ID or its headers differ,
+    /// or without a build ID its code, data or symbols. `false` where that takes too long to find
+    /// out.
     pub fn is_other_build(&self, other: &Binary) -> bool {
         let builds = [&self.elf, &other.elf].map(|elf| elf.build(Used::Code));
         matches!(builds, [Some(own), Some(others)] if own != others)
@@ -258,8 +259,8 @@ impl Binary {
         self.elf.fixed
     }
 
-    /// Whether it is started as a program, not loaded as a library. A program that is linked statically
-    /// and loaded anywhere has no dynamic linker to name.
+    /// Whether it is started as a program, not loaded as a library. A program that is linked
+    /// statically and loaded anywhere has no dynamic linker to name.
     pub fn is_program(&self) -> bool {
         self.elf.fixed || self.elf.has(b".interp") || self.needed().is_program
     }
@@ -308,8 +309,8 @@ impl Binary {
         self.table().may_be_folded(at.0)
     }
 
-    /// The linkage names of other functions that have the code of this one: compilers and linkers merge
-    /// functions whose code is the same.
+    /// The linkage names of other functions that have the code of this one: compilers and linkers
+    /// merge functions whose code is the same.
     pub fn folded_into(&self, function: &FunctionSymbol) -> impl Iterator<Item = Cow<'_, str>> {
         self.table().folded_into(function.start.0)
     }
@@ -320,9 +321,9 @@ impl Binary {
         self.table().chooser(chooser.0).map(utf8)
     }
 
-    /// A reader of lines and inlined calls. The sections are loaded when they are first needed, as far
-    /// as answers were not kept; after that it costs a walk over the headers of the units. Workers best
-    /// share one: see [`Lines`].
+    /// A reader of lines and inlined calls. The sections are loaded when they are first needed, as
+    /// far as answers were not kept; after that it costs a walk over the headers of the units.
+    /// Workers best share one: see [`Lines`].
     pub fn lines(&self) -> Lines<'_> {
         Lines::new(self)
     }
@@ -348,7 +349,7 @@ impl Binary {
         loaded.info.as_ref()
     }
 
-    /// What was answered before from the debug information, and is to be kept.
+    // What was answered before from the debug information, and is to be kept.
     fn kept_lines(&self) -> Option<&Kept> {
         let kept = self.kept_lines.get_or_init(|| {
             let cache = self.cache.as_ref()?;
@@ -368,8 +369,8 @@ impl Binary {
         kept.as_ref()
     }
 
-    /// Where something of this file is kept for the next start under a name: something that follows from
-    /// its code, data and symbols alone. `None` without a cache.
+    /// Where something of this file is kept for the next start under a name: something that follows
+    /// from its code, data and symbols alone. `None` without a cache.
     pub fn place_to_keep(&self, what: &str) -> Option<Place> {
         let cache = self.cache.as_ref()?;
         let symbols = match self.with_section(b".symtab") {
@@ -416,7 +417,7 @@ impl Binary {
         problems
     }
 
-    /// The file with this section: this one, or its debug file.
+    // This file, or its debug file.
     fn with_section(&self, name: &[u8]) -> Option<&Elf> {
         if self.elf.has(name) {
             return Some(&self.elf);

@@ -7,24 +7,23 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 
 use crate::base::Language;
 
-/// Longer names are left as they are.
+// Longer names are left as they are.
 const NAME_LIMIT: usize = 8 << 10;
-/// Names that would become longer are left as they are. A name of 333 bytes can double thirty
-/// times.
+// Names that would become longer are left as they are. A name of 333 bytes can double thirty times.
 const OUTPUT_LIMIT: usize = 64 << 10;
-/// How deep the parser and the printer of C++ names may nest. Deep enough for any name a compiler
-/// made, shallow enough for the stack of a thread.
+// Of the parser and the printer of C++ names. Deep enough for any name a compiler made, shallow
+// enough for the stack of a thread.
 const DEPTH_LIMIT: u32 = 128;
 
 /// What stands for arguments that cannot be read.
 pub const UNREAD_ARGUMENTS: &str = "<…>";
-/// What stands for parameters that cannot be read.
+// For parameters that cannot be read.
 const UNREAD_PARAMETERS: &str = "(…)";
 
-/// Reads a linkage name; `None` if it is mangled otherwise.
+// `None` if the name is mangled otherwise.
 type Read = fn(&str) -> Option<String>;
 
-/// How names are mangled, in the order in which that is tried.
+// In the order in which they are tried.
 const MANGLINGS: [(Read, Language); 5] = [
     (rust, Language::Rust),
     (cpp, Language::Cpp),
@@ -43,8 +42,10 @@ const MANGLINGS: [(Read, Language); 5] = [
 /// use proftool::binary::demangle;
 /// assert_eq!(demangle("_Z1fIJiEEvDpRKT_"), "void f<int>(…)");
 /// assert_eq!(demangle("_ZN1AC1IiEET_"), "A::A<int>(…)");
-/// assert_eq!(demangle("_ZSt3fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_"), "std::foo<…>(…)");
-/// assert_eq!(demangle("_ZSteqIcENSt9enable_ifIXsrSt5otherIT_vE5valueEbE4typeES2_"), "std::operator==<…>(…)");
+/// let foo = "_ZSt3fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_";
+/// assert_eq!(demangle(foo), "std::foo<…>(…)");
+/// let equal = "_ZSteqIcENSt9enable_ifIXsrSt5otherIT_vE5valueEbE4typeES2_";
+/// assert_eq!(demangle(equal), "std::operator==<…>(…)");
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
 /// assert_eq!(demangle("_ZThn16_N1C1bEm"), "non-virtual thunk to C::b(unsigned long)");
@@ -94,8 +95,7 @@ fn rust(name: &str) -> Option<String> {
     Some(out.text)
 }
 
-/// The path of an OCaml function, with the number that tells functions of one name apart, as perf
-/// prints it.
+// With the number that tells functions of one name apart, as perf prints it.
 fn ocaml(name: &str) -> Option<String> {
     let path = name.strip_prefix("caml")?;
     if !path.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -118,7 +118,7 @@ fn ocaml(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The path of a D function, without its type.
+// Without its type.
 fn d(name: &str) -> Option<String> {
     let mut rest = name.strip_prefix("_D")?;
     let mut path = Vec::new();
@@ -131,7 +131,7 @@ fn d(name: &str) -> Option<String> {
     is_plain.then(|| path.join("."))
 }
 
-/// A word with its length before it, and what is behind.
+// A word with its length before it, and what is behind.
 fn source_name(text: &str) -> Option<(&str, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let length: usize = text[..digits].parse().ok()?;
@@ -139,8 +139,8 @@ fn source_name(text: &str) -> Option<(&str, &str)> {
     text[digits..].split_at_checked(length)
 }
 
-/// A C++ name without the modules of what it names (`W` and a word for each part), if it has some. A
-/// module counts among what later parts refer to by number, so that names with such parts stay.
+// Without the modules of what it names (`W` and a word for each part), if it has some. A module
+// counts among what later parts refer to by number, so that names with such parts stay.
 fn without_modules(name: &str) -> Option<String> {
     name.contains('W').then_some(())?;
     let mut out = String::with_capacity(name.len());
@@ -194,8 +194,8 @@ fn cpp(name: &str) -> Option<String> {
     Some(out.text)
 }
 
-/// What a compiler has made for a function or variable, and the encoding of this: thunks, which change `this` or
-/// what is returned (`<special-name>` of the Itanium ABI), and what keeps variables of threads.
+// Thunks, which change `this` or what is returned (`<special-name>` of the Itanium ABI), and what
+// keeps variables of threads; with the encoding of what they are made for.
 fn made_by_compiler(name: &str) -> Option<(&'static str, &str)> {
     let (kind, rest) = name.strip_prefix("_ZT")?.split_at_checked(1)?;
     Some(match kind {
@@ -214,7 +214,7 @@ fn made_by_compiler(name: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-/// Whether `h16_…` or `v0_n24_…` is virtual, and what is behind its numbers.
+// Whether `h16_…` or `v0_n24_…` is virtual, and what is behind its numbers.
 fn behind_call_offset(text: &str) -> Option<(bool, &str)> {
     let (kind, mut rest) = text.split_at_checked(1)?;
     let is_virtual = kind == "v";
@@ -237,7 +237,7 @@ fn write_cpp(
     symbol.structured_demangle(out, options)
 }
 
-/// A writer that refuses to hold more than [`OUTPUT_LIMIT`] bytes.
+// Refuses to hold more than [`OUTPUT_LIMIT`] bytes.
 #[derive(Default)]
 struct Bounded {
     text: String,
@@ -253,7 +253,7 @@ impl Write for Bounded {
     }
 }
 
-/// The text with literals and empty packs as other demanglers print them: `4u` for `(unsigned int)4`.
+// Literals and empty packs as other demanglers print them: `4u` for `(unsigned int)4`.
 fn usual(text: &str) -> String {
     const LITERALS: [(&str, &str); 7] = [
         ("(unsigned int)", "u"),
@@ -300,8 +300,8 @@ fn usual(text: &str) -> String {
     out
 }
 
-/// The text with references behind the whole type: `A::B&` for `A&::B`, which the demangler prints where a type within another one
-/// stands for a substitution.
+// `A::B&` for `A&::B`, which the demangler prints where a type within another one stands for a
+// substitution.
 fn with_references_behind(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -327,14 +327,14 @@ fn with_references_behind(text: &str) -> String {
     out
 }
 
-/// Whether a linkage name has a constructor that is a template. The demangler takes its first parameter for a type
-/// that it returns: `A::A<int>()` for `A::A<int>(int)`.
+// The demangler takes the first parameter of a constructor that is a template for a type that it
+// returns: `A::A<int>()` for `A::A<int>(int)`.
 fn has_constructor_template(name: &str) -> bool {
     ["C1I", "C2I", "C3I"].iter().any(|mark| name.contains(mark))
 }
 
-/// Puts `…` in the place of the parameters of the function, the last ones of the name; in that of none as well
-/// where `misses_one`, as the demangler did not print the only one.
+// `…` takes the place of the parameters of the function, the last ones of the name; of none as well
+// where `misses_one`, as the demangler did not print the only one.
 fn leave_out_parameters(text: &mut String, misses_one: bool) {
     let (mut depth, mut end, mut start) = (0usize, None, None);
     for (at, c) in text.char_indices().rev() {
@@ -361,7 +361,7 @@ fn leave_out_parameters(text: &mut String, misses_one: bool) {
     }
 }
 
-/// Operators by their codes (Itanium C++ ABI, `<operator-name>`).
+// Itanium C++ ABI, `<operator-name>`.
 const OPERATORS: [(&str, &str); 48] = [
     ("nw", " new"),
     ("na", " new[]"),
@@ -413,7 +413,7 @@ const OPERATORS: [(&str, &str); 48] = [
     ("ix", "[]"),
 ];
 
-/// The path at the start of a C++ name that the demangler cannot read, up to its first arguments.
+// Of a C++ name that the demangler cannot read, up to its first arguments.
 fn path_of(name: &str) -> Option<String> {
     let encoded = name.strip_prefix("_Z")?;
     let mut rest = encoded.strip_prefix('N').unwrap_or(encoded);

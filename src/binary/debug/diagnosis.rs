@@ -16,7 +16,7 @@ use crate::binary::Binary;
 use crate::binary::elf::Elf;
 use crate::binary::host::search_directories::FileLocation;
 
-/// How many bytes of debug information are read to see how it is kept.
+// Enough to see how debug information is kept.
 const HEAD: u64 = 64;
 
 /// Where a part of a file's information is.

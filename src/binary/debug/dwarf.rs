@@ -15,7 +15,7 @@ use crate::binary::budget::Account;
 use crate::binary::elf::{Elf, Section};
 use crate::binary::host::search_directories::FileLocation;
 
-/// The sections that are read. Types, locations and macros are not.
+// Types, locations and macros are not read.
 const WANTED: [SectionId; 10] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -33,26 +33,25 @@ type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
 type Sections = DwarfSections<Arc<Vec<u8>>>;
 type Package = DwarfPackageSections<Arc<Vec<u8>>>;
 
-/// The debug information of one program, and of the files that it leans on.
+// Of one program, and of the files that it leans on.
 #[derive(Debug)]
 pub(in crate::binary) struct DebugInfo {
     sections: Sections,
-    /// The supplementary file of dwz, named in `.gnu_debugaltlink`.
+    // The supplementary file of dwz, named in `.gnu_debugaltlink`.
     supplement: Option<Sections>,
-    /// The package of split DWARF: the program's path with `.dwp`.
+    // The package of split DWARF: the program's path with `.dwp`.
     package: Option<Package>,
-    /// The object files of split DWARF, one for each unit, read when a unit needs it.
+    // The object files of split DWARF, one for each unit, read when a unit needs it.
     split: OnceLock<Vec<OnceLock<Option<Box<Sections>>>>>,
     endian: RunTimeEndian,
-    /// Where the program is, if its path is absolute: split DWARF is looked for below its root.
+    // If its path is absolute: split DWARF is looked for below its root.
     program: Option<FileLocation>,
-    /// What the sections take.
     account: Account,
 }
 
 impl DebugInfo {
-    /// Loads the sections of `elf`, of its supplement, and of the package next to the program.
-    /// What takes too much memory is not loaded, and counts until the file is closed.
+    // With its supplement, and the package next to the program. What takes too much memory is not
+    // loaded, and counts until the file is closed.
     pub(in crate::binary) fn load(
         elf: &Elf,
         supplement: Option<&Elf>,
@@ -77,13 +76,11 @@ impl DebugInfo {
         }
     }
 
-    /// A reader over the sections and those of the supplement.
     pub(in crate::binary) fn borrow(&self) -> gimli::Dwarf<Slice<'_>> {
         self.sections
             .borrow_with_sup(self.supplement.as_ref(), |bytes| self.slice(bytes))
     }
 
-    /// A reader over the package of split DWARF.
     pub(in crate::binary) fn borrow_package(&self) -> Option<DwarfPackage<Slice<'_>>> {
         let package = self
             .package
@@ -92,8 +89,8 @@ impl DebugInfo {
         package.ok()
     }
 
-    /// The object file with the other part of unit `index` of `units`. It is believed only if
-    /// its unit has the id that is asked for, which is for the caller to check.
+    // The object file with the other part of unit `index` of `units`. It is believed only if its
+    // unit has the id that is asked for, which is for the caller to check.
     pub(in crate::binary) fn split(
         &self,
         index: usize,
@@ -131,10 +128,8 @@ impl DebugInfo {
     }
 }
 
-/// The wanted sections under the names that `name` gives them. What is not there is empty.
-///
-/// Reading is bound by the page faults of fresh memory, so the largest section, `.debug_info`, is
-/// read by a thread of its own while the others are read.
+// What is not there is empty. Reading is bound by the page faults of fresh memory, so the largest
+// section, `.debug_info`, is read by a thread of its own while the others are read.
 fn sections(
     elf: &Elf,
     name: impl Fn(SectionId) -> &'static str,
@@ -186,17 +181,17 @@ fn package(
     loaded.ok()
 }
 
-/// The contents of some sections of a file. Those of the same bytes are read once.
+// Sections of the same bytes are read once.
 struct Contents<'e> {
     elf: &'e Elf,
     parts: Vec<(Part, OnceLock<Arc<Vec<u8>>>)>,
 }
 
-/// Which bytes of the file a section has, and whether they are compressed.
+// Which bytes of the file a section has, and whether they are compressed.
 type Part = (u64, u64, bool);
 
 impl<'e> Contents<'e> {
-    /// Takes what the sections of these names need, all at once; `None` where that is too much.
+    // All at once; `None` where that is too much.
     fn admit(elf: &'e Elf, names: &[&'static str], account: &Account) -> Option<Contents<'e>> {
         let mut parts: Vec<(Part, OnceLock<_>)> = Vec::new();
         let mut size: u64 = 0;
@@ -210,7 +205,6 @@ impl<'e> Contents<'e> {
         account.take(size).then_some(Contents { elf, parts })
     }
 
-    /// Whether no other section has the bytes of this one.
     fn is_apart(&self, name: &str) -> bool {
         let of = |name: &str| self.elf.section(name.as_bytes()).map(part);
         let own = of(name);

@@ -1,8 +1,8 @@
 //! Which build a file is: what tells it from another one in its place.
 //!
-//! The state of a file (device, inode, size, times) proves nothing where images are mounted in turn,
-//! made reproducibly, or restored: two builds of a program may have the same. So what is kept of a
-//! file is kept for its build:
+//! The state of a file (device, inode, size, times) proves nothing where images are mounted in
+//! turn, made reproducibly, or restored: two builds of a program may have the same. So what is kept
+//! of a file is kept for its build:
 //!
 //! ```text
 //!   1, build ID, sum of the headers
@@ -16,22 +16,21 @@ use rustc_hash::FxHasher;
 
 use super::{Elf, Section};
 
-/// The most bytes of sections that are summed up. Of a larger file without build ID nothing is kept.
+// Of a larger file without build ID nothing is kept.
 const SUM_LIMIT: u64 = 256 << 20;
-/// The bytes that are read at once.
+// Bytes that are read at once.
 const PIECE: u64 = 1 << 20;
 
-/// What something follows from.
+// What something follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::binary) enum Used {
-    /// Debug information.
     DebugInformation,
-    /// All else: code, data and symbols.
+    // All else: code, data and symbols.
     Code,
 }
 
 impl Elf {
-    /// Returns what tells this build from others; `None` where it takes too long to find that out.
+    // `None` where it takes too long to find out.
     pub(in crate::binary) fn build(&self, used: Used) -> Option<&[u8]> {
         let place = match used {
             Used::DebugInformation => &self.builds[0],

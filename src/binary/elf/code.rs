@@ -30,12 +30,12 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// That of a file; `None` where it is none of these.
+    // `None` where it is none of these.
     pub(in crate::binary) fn of(elf: &Elf) -> Option<Machine> {
         Machine::of_number(elf.machine, elf.wide)
     }
 
-    /// By the number in ELF files; `is_wide` if addresses have 64 bits.
+    // By the number in ELF files; `is_wide` if addresses have 64 bits.
     pub(in crate::binary) fn of_number(machine: u16, is_wide: bool) -> Option<Machine> {
         Some(match machine {
             m if m == elf::EM_X86_64.0 => Machine::X86_64,
@@ -67,11 +67,10 @@ pub struct Code<'a> {
     /// What cannot be read; each a lower-case fragment.
     pub problems: Vec<String>,
     source: &'a Source,
-    /// Sorted by start.
+    // Sorted by start.
     sections: Vec<Extent>,
 }
 
-/// A code section.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     start: u64,
@@ -132,8 +131,8 @@ impl Code<'_> {
     }
 }
 
-/// Code that does nothing but return from a signal, by the system call of that name. Debuggers know it in
-/// the same way.
+// Code that does nothing but return from a signal, by the system call of that name. Debuggers know
+// it in the same way.
 const SIGNAL_RETURNS: [&[u8]; 6] = [
     // x86-64: mov $15,%rax or mov $15,%eax; syscall
     &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
@@ -147,7 +146,6 @@ const SIGNAL_RETURNS: [&[u8]; 6] = [
     &[0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0],
 ];
 
-/// Whether bytes begin with code that does nothing but return from a signal.
 pub(in crate::binary) fn is_signal_return(bytes: &[u8]) -> bool {
     SIGNAL_RETURNS.iter().any(|code| bytes.starts_with(code))
 }
@@ -164,7 +162,7 @@ impl Binary {
         self.bytes(at, N as u64)?.first_chunk().copied()
     }
 
-    /// The same number of bytes, read at once.
+    // Read at once.
     pub(in crate::binary) fn bytes(&self, at: Svma, number: u64) -> Option<Vec<u8>> {
         let section = self.elf.sections.iter().find(|section| {
             let from = at.0.checked_sub(section.address);
@@ -177,7 +175,6 @@ impl Binary {
         self.elf.source.read("data", offset, number).ok()
     }
 
-    /// Where the section of this name starts.
     pub(in crate::binary) fn section_start(&self, name: &[u8]) -> Option<Svma> {
         let section = self.elf.section(name)?;
         Some(Svma(self.elf.section_start(section)))

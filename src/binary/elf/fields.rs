@@ -3,17 +3,17 @@
 use gimli::{Endianity, RunTimeEndian};
 use memchr::memchr;
 
-/// A view of bytes from which fields are read; `None` where the bytes end.
+// `None` where the bytes end.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::binary) struct Fields<'a> {
     pub(in crate::binary) bytes: &'a [u8],
     pub(in crate::binary) endian: RunTimeEndian,
-    /// Whether words have 64 bits.
+    // Whether words have 64 bits.
     pub(in crate::binary) wide: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// The same bytes from `at` on, at most `length` of them.
+    // From `at` on, at most `length` bytes.
     pub(in crate::binary) fn slice(self, at: usize, length: usize) -> Option<Fields<'a>> {
         let bytes = self.bytes.get(at..at.checked_add(length)?)?;
         Some(Fields { bytes, ..self })
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         Some(self.endian.read_u64(bytes))
     }
 
-    /// A word: 8 or 4 bytes.
+    // 8 or 4 bytes.
     pub(in crate::binary) fn word(self, at: usize) -> Option<u64> {
         if self.wide {
             self.u64(at)
@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The bytes from `at` up to the next zero byte; `None` when there is none.
+// From `at` up to the next zero byte; `None` when there is none.
 pub(in crate::binary) fn c_string(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let rest = bytes.get(at..)?;
     rest.get(..memchr(0, rest)?)

@@ -13,7 +13,6 @@ use super::{Elf, Section, pclntab};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, SymbolSource};
 
-/// What an entry says of a function.
 pub(super) type Entry<'a> = FrameDescriptionEntry<EndianSlice<'a, RunTimeEndian>>;
 
 /// A section of call frame information.
@@ -115,7 +114,7 @@ impl Binary {
     }
 }
 
-/// `.eh_frame` of a file, ready to be parsed.
+// Of a file, ready to be parsed.
 pub(super) struct EntrySection<'a> {
     pub(super) frames: EhFrame<EndianSlice<'a, RunTimeEndian>>,
     pub(super) bases: BaseAddresses,
@@ -123,7 +122,6 @@ pub(super) struct EntrySection<'a> {
 }
 
 impl<'a> EntrySection<'a> {
-    /// The section, whose contents are `bytes`.
     pub(super) fn new(elf: &Elf, section: &Section, bytes: &'a [u8]) -> EntrySection<'a> {
         let address = |name: &[u8]| elf.section(name).map_or(0, |section| section.address);
         let bases = BaseAddresses::default()
@@ -140,7 +138,7 @@ impl<'a> EntrySection<'a> {
         }
     }
 
-    /// The entries of functions, up to the first damage; those that cannot be read are left out.
+    // Up to the first damage; those that cannot be read are left out.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
         let mut entries = self.frames.entries(&self.bases);
         let functions = iter::from_fn(move || entries.next().ok().flatten());
@@ -152,7 +150,6 @@ impl<'a> EntrySection<'a> {
         })
     }
 
-    /// The entry at an offset of the section.
     pub(super) fn entry_at(&self, offset: usize) -> gimli::Result<Entry<'a>> {
         let offset = EhFrameOffset(offset);
         let common = |section: &_, bases: &_, at| common_entry(section, self.bytes, bases, at);
@@ -160,7 +157,7 @@ impl<'a> EntrySection<'a> {
     }
 }
 
-/// A section with its address; `None` where there is none or it is empty.
+// `None` where there is no section or it is empty.
 fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
     let Some(section) = elf.section(name.as_bytes()) else {
         return Ok(None);
@@ -170,9 +167,9 @@ fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
     Ok((!bytes.is_empty()).then_some(FrameSection { address, bytes }))
 }
 
-/// The common part of entries (CIE) at `offset`, unless the text that names its extensions is longer
-/// than any (`zPLRSBG`): each of many entries could have it read to the end of the section. `bytes` are
-/// those of the section.
+/// The common part of entries (CIE) at `offset`, unless the text that names its extensions is
+/// longer than any (`zPLRSBG`): each of many entries could have it read to the end of the section.
+/// `bytes` are those of the section.
 ///
 /// # Errors
 /// If there is no entry at `offset`, or it cannot be read.
@@ -186,7 +183,7 @@ where
     E: Endianity,
     S: UnwindSection<EndianSlice<'a, E>>,
 {
-    /// Lengths, id and version, in either form, and a text of ten bytes or more.
+    // Lengths, id and version, in either form, and a text of ten bytes or more.
     const HEAD: usize = 32;
     let at: usize = gimli::UnwindOffset::into(offset);
     let head = bytes.get(at..).unwrap_or_default();

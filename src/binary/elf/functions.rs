@@ -11,7 +11,7 @@ use super::code::{Stretch, is_signal_return};
 use super::fields::c_string;
 use crate::base::{Svma, utf8};
 
-/// In longer symbols without a size no code is looked for that returns from a signal, in bytes.
+// In longer symbols without a size no code is looked for that returns from a signal, in bytes.
 const SEARCHED: u64 = 256;
 
 /// Which table a function was found in.
@@ -32,10 +32,10 @@ pub enum SymbolSource {
     Unwind,
 }
 
-/// How good a symbol is among those of one address: lower is better. The order is that of perf
-/// (`choose_best_symbol` in its `symbol.c`), so that both show the same name: with a size before
-/// without, not weak before weak, global before local; then fewer leading underscores, then the
-/// longer name.
+// How good a symbol is among those of one address: lower is better. The order is that of perf
+// (`choose_best_symbol` in its `symbol.c`), so that both show the same name: with a size before
+// without, not weak before weak, global before local; then fewer leading underscores, then the
+// longer name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::binary) struct Rank(u8);
 
@@ -43,11 +43,11 @@ impl Rank {
     const LABEL: u8 = 8;
     const UNSIZED: u8 = 4;
     const LOCAL: u8 = 1;
-    /// Listed by Go, where no symbol names it.
+    // Listed by Go, where no symbol names it.
     pub(in crate::binary) const GO: Rank = Rank(0x10);
-    /// Code without a name.
+    // Code without a name.
     const UNWIND: Rank = Rank(0xff);
-    /// The same, which begins with a frame.
+    // Code without a name that begins with a frame.
     const INSIDE: Rank = Rank(0xfe);
 
     pub(in crate::binary) fn new(is_label: bool, size: u64, binding: u8) -> Rank {
@@ -67,7 +67,7 @@ impl Rank {
         Rank(rank)
     }
 
-    /// Whether it is a mere label: a symbol without a type.
+    // A mere label: a symbol without a type.
     pub(in crate::binary) fn is_label(self) -> bool {
         !self.is_nameless() && self.0 & Rank::LABEL != 0
     }
@@ -77,8 +77,8 @@ impl Rank {
     }
 }
 
-/// One function: where it is and where its name is. 24 bytes, so that a file with a million of
-/// them stays small.
+/// One function: where it is and where its name is. 24 bytes, so that a file with a million of them
+/// stays small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionSymbol {
     /// The address of its first byte.
@@ -137,7 +137,7 @@ impl FunctionSymbol {
     }
 }
 
-/// Part of a function that goes on behind another one which started inside it.
+// What of a function goes on behind another one which started inside it.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     start: u64,
@@ -155,21 +155,20 @@ impl Rest {
     }
 }
 
-/// The functions of a file.
 #[derive(Debug, Default)]
 pub(in crate::binary) struct Functions {
     symbols: Vec<FunctionSymbol>,
     names: Vec<Arc<Vec<u8>>>,
     rests: Vec<Rest>,
-    /// The best symbols of those that choose, by address.
+    // By address, the best of each.
     choosers: FxHashMap<u64, FunctionSymbol>,
-    /// The symbols of other functions that have the code of one in `symbols`, in order of address.
+    // The symbols of other functions that have the code of one in `symbols`, in order of address.
     folded: Vec<FunctionSymbol>,
     pub(in crate::binary) problems: Vec<String>,
 }
 
 impl Functions {
-    /// Keeps a table of strings; symbols refer to it by the number that is returned.
+    // Symbols refer to the table by the number that is returned.
     pub(in crate::binary) fn add_names(&mut self, names: Arc<Vec<u8>>) -> u8 {
         self.names.push(names);
         u8::try_from(self.names.len().saturating_sub(1)).unwrap_or(u8::MAX)
@@ -183,8 +182,8 @@ impl Functions {
         &self.symbols
     }
 
-    /// Notes a symbol whose function chooses, when the program starts, what is called by its name.
-    /// The function often has another name at the same address, which says how it chooses.
+    // Its function chooses, when the program starts, what is called by its name. The function often
+    // has another name at the same address, which says how it chooses.
     pub(in crate::binary) fn push_chooser(&mut self, symbol: FunctionSymbol) {
         let known = self.choosers.get(&symbol.start.0);
         if known.is_none_or(|known| self.is_better(&symbol, known)) {
@@ -192,13 +191,12 @@ impl Functions {
         }
     }
 
-    /// The name under which others call what the function at this address chooses.
+    // Under which others call what the function at this address chooses.
     pub(in crate::binary) fn chooser(&self, start: u64) -> Option<&[u8]> {
         self.name_bytes(self.choosers.get(&start)?)
     }
 
-    /// The same for some addresses, before the functions are settled; those of other functions
-    /// where nothing else is known.
+    // Before the functions are settled; those of other functions where nothing else is known.
     pub(in crate::binary) fn choosers_at(
         &self,
         addresses: &FxHashSet<u64>,
@@ -224,7 +222,7 @@ impl Functions {
         order.then_with(|| self.by_name(symbol, known)).is_lt()
     }
 
-    /// The name as it stands in the file.
+    // As it stands in the file.
     pub(in crate::binary) fn name_bytes(&self, symbol: &FunctionSymbol) -> Option<&[u8]> {
         c_string(
             self.names.get(usize::from(symbol.names))?,
@@ -232,19 +230,19 @@ impl Functions {
         )
     }
 
-    /// The bytes from the first of the name on, which a zero ends somewhere.
+    // A zero ends the name somewhere.
     pub(in crate::binary) fn bytes_from_name(&self, symbol: &FunctionSymbol) -> Option<&[u8]> {
         let names = self.names.get(usize::from(symbol.names))?;
         names.get(symbol.name as usize..)
     }
 
-    /// The name; `None` for functions known by their bounds only.
+    // `None` for functions known by their bounds only.
     pub(in crate::binary) fn name(&self, symbol: &FunctionSymbol) -> Option<Cow<'_, str>> {
         self.name_bytes(symbol).map(utf8)
     }
 
-    /// Sorts, folds aliases and settles sizes. `code` are the ranges of code sections, sorted; `read`
-    /// reads them.
+    // Sorts, folds aliases and settles sizes. `code` are the ranges of code sections, sorted;
+    // `read` reads them.
     pub(in crate::binary) fn settle(
         &mut self,
         code: &[(u64, u64)],
@@ -278,8 +276,8 @@ impl Functions {
         self.symbols.shrink_to_fit();
     }
 
-    /// Whether two symbols of one address are of functions of their own, which compilers and linkers
-    /// have merged as their code is the same. Names of C do not tell these from aliases.
+    // Compilers and linkers merge functions whose code is the same. Names of C do not tell these
+    // from aliases.
     fn are_different_functions(&self, a: &FunctionSymbol, b: &FunctionSymbol) -> bool {
         let name = |symbol| self.name_bytes(symbol).unwrap_or_default();
         let (a, b) = (name(a), name(b));
@@ -287,14 +285,14 @@ impl Functions {
         is_mangled(a) && is_mangled(b) && a != b && !are_variants(a, b)
     }
 
-    /// Whether an address may be in a function that has its code in common with others.
+    // In a function that has its code in common with others.
     pub(in crate::binary) fn may_be_folded(&self, at: u64) -> bool {
         let behind = self.folded.partition_point(|other| other.start.0 <= at);
         let before = behind.checked_sub(1).map(|place| &self.folded[place]);
         before.is_some_and(|other| other.size == 0 || at < other.end().0)
     }
 
-    /// The linkage names of the functions that have the same code as the one that starts there.
+    // Linkage names.
     pub(in crate::binary) fn folded_into(&self, start: u64) -> impl Iterator<Item = Cow<'_, str>> {
         let from = self.folded.partition_point(|other| other.start.0 < start);
         let here = self.folded.iter().skip(from);
@@ -302,14 +300,14 @@ impl Functions {
         here.filter_map(|other| self.name(other))
     }
 
-    /// The order of aliases of equal rank.
+    // Of aliases of equal rank.
     fn by_name(&self, a: &FunctionSymbol, b: &FunctionSymbol) -> Ordering {
         let (a_name, b_name) = (self.name_bytes(a), self.name_bytes(b));
         alias_order(a_name.unwrap_or_default(), b_name.unwrap_or_default())
             .then(a.source.cmp(&b.source))
     }
 
-    /// Gives symbols without a size the space up to the next one or the end of the section.
+    // Up to the next symbol or the end of the section.
     fn extend_unsized(&mut self, code: &[(u64, u64)]) {
         let mut next = u64::MAX;
         for symbol in self.symbols.iter_mut().rev() {
@@ -324,8 +322,8 @@ impl Functions {
         }
     }
 
-    /// Ends symbols without a size before code that returns from signal handlers. musl's is behind
-    /// `setjmp`, and only files with all symbols name it.
+    // musl's code that returns from signal handlers is behind `setjmp`, and only files with all
+    // symbols name it.
     fn end_before_signal_returns(&mut self, read: impl Fn(Svma, u64) -> Option<Vec<u8>>) {
         let unsized_ones = self.symbols.iter_mut().filter(|symbol| {
             let is_short = symbol.size <= SEARCHED;
@@ -339,8 +337,8 @@ impl Functions {
         }
     }
 
-    /// Where one function starts inside another, an address belongs to the one that started last.
-    /// What of the outer one lies behind the inner one is noted here.
+    // Where one function starts inside another, an address belongs to the one that started last.
+    // What of the outer one lies behind the inner one is noted here.
     fn find_rests(&mut self) {
         let mut open: Vec<(u64, u32)> = Vec::new();
         let mut at: u64 = 0;
@@ -373,7 +371,7 @@ impl Functions {
         }
     }
 
-    /// The code of all functions, sorted by address, each byte once.
+    // Sorted by address, each byte once.
     pub(in crate::binary) fn stretches(&self) -> Vec<Stretch> {
         let starts = (0..self.symbols.len()).filter_map(|function| self.first_stretch(function));
         let rests = self.rests.iter().map(Rest::stretch);
@@ -382,7 +380,7 @@ impl Functions {
         stretches
     }
 
-    /// The code of the function at an index, sorted by address.
+    // Sorted by address.
     pub(in crate::binary) fn stretches_of(&self, function: usize) -> Vec<Stretch> {
         let first = self.first_stretch(function);
         let end = self
@@ -404,7 +402,7 @@ impl Functions {
         first.into_iter().chain(rests).collect()
     }
 
-    /// The code from the start of a function up to the next start.
+    // Up to the next start.
     fn first_stretch(&self, function: usize) -> Option<Stretch> {
         let symbol = self.symbols.get(function)?;
         let next = self
@@ -418,7 +416,6 @@ impl Functions {
         })
     }
 
-    /// The function that contains `address`.
     pub(in crate::binary) fn at(&self, address: Svma) -> Option<&FunctionSymbol> {
         let after = self.symbols.partition_point(|s| s.start <= address);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;
@@ -434,8 +431,7 @@ impl Functions {
     }
 }
 
-/// Whether two mangled names are of one constructor or destructor, for complete objects and for bases:
-/// `_ZN1AC1Ev` and `_ZN1AC2Ev`.
+// One constructor or destructor, for complete objects and for bases: `_ZN1AC1Ev` and `_ZN1AC2Ev`.
 fn are_variants(a: &[u8], b: &[u8]) -> bool {
     let mut before = b'_';
     a.len() == b.len()
@@ -446,8 +442,7 @@ fn are_variants(a: &[u8], b: &[u8]) -> bool {
         })
 }
 
-/// The better of two names for one address first: fewer leading underscores, then the longer
-/// name.
+// Fewer leading underscores first, then the longer name.
 fn alias_order(a: &[u8], b: &[u8]) -> Ordering {
     let underscores = |name: &[u8]| name.iter().take_while(|&&b| b == b'_').count();
     underscores(a)
@@ -455,7 +450,7 @@ fn alias_order(a: &[u8], b: &[u8]) -> Ordering {
         .then(b.len().cmp(&a.len()))
 }
 
-/// Drops labels and nameless bounds that start inside a function with a name and a size.
+// Labels and nameless bounds that start inside a function with a name and a size.
 fn drop_inner(mut symbols: Vec<FunctionSymbol>) -> Vec<FunctionSymbol> {
     let mut covered: u64 = 0;
     symbols.retain(|symbol| {

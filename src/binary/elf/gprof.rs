@@ -14,7 +14,8 @@
 //! The time and calls of a dropped symbol go to the function before it. Use this choice to get
 //! gprof's figures, and [`Binary::functions`] for everything else.
 //!
-//! Read in gprof 2.40 (`corefile.c`, `symtab.c`) and BFD (`syms.c`), and compared with it by running both.
+//! Read in gprof 2.40 (`corefile.c`, `symtab.c`) and BFD (`syms.c`), and compared with it by
+//! running both.
 
 use object::elf;
 
@@ -115,7 +116,7 @@ impl Binary {
     }
 }
 
-/// The function that a symbol names, if gprof keeps it.
+// If gprof keeps it.
 fn row(elf: &Elf, strings: &[u8], symbol: &Entry) -> Option<GprofSymbol> {
     let is = |kind| symbol.kind == kind;
     if is(elf::STT_SECTION.0) || is(elf::STT_FILE.0) || is(elf::STT_GNU_IFUNC.0) {
@@ -153,7 +154,7 @@ fn kept(strings: &[u8], symbol: &Entry, is_local: bool) -> Option<GprofSymbol> {
     })
 }
 
-/// Sections that are known by name, whatever their flags say; a `.`, `$` or digit may follow.
+// Known by name, whatever their flags say; a `.`, `$` or digit may follow.
 const SECTIONS: [(&[u8], bool); 19] = [
     (b".bss", false),
     (b"code", true),
@@ -176,7 +177,7 @@ const SECTIONS: [(&[u8], bool); 19] = [
     (b"zerovars", false),
 ];
 
-/// Whether symbols of the section are of the class `t`.
+// Of the class `t`.
 fn is_text(section: &Section) -> bool {
     let known = SECTIONS.iter().find(|(name, _)| {
         let rest = section.name.strip_prefix(*name);
@@ -186,10 +187,8 @@ fn is_text(section: &Section) -> bool {
     known.map_or_else(|| section.is_code(), |&(_, is_text)| is_text)
 }
 
-/// Whether gprof keeps a local symbol of the name that starts at `at`.
-///
-/// Its loop steps over the end of a name that ends with an allowed suffix and goes on with the
-/// next string of the table; so `walk.1` is dropped when `walk.cold` happens to stand behind it.
+// gprof's loop steps over the end of a name that ends with an allowed suffix and goes on with the
+// next string of the table; so `walk.1` is dropped when `walk.cold` happens to stand behind it.
 fn is_clean(strings: &[u8], at: u32) -> bool {
     let mut rest = strings.get(at as usize..).unwrap_or_default();
     if matches!(rest.first(), None | Some(0)) {
@@ -223,7 +222,7 @@ fn is_clean(strings: &[u8], at: u32) -> bool {
     true
 }
 
-/// Whether the second of two symbols of one address is the one that gprof keeps.
+// Of two symbols of one address.
 fn is_better(later: &GprofSymbol, kept: &GprofSymbol) -> bool {
     if later.is_local != kept.is_local {
         return kept.is_local;

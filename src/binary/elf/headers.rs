@@ -7,14 +7,13 @@ use super::notes::build_id_note;
 use super::{Elf, Section, Segment};
 use crate::binary::Error;
 
-/// The most sections and segments that are read.
+// Sections and segments.
 const TABLE_LIMIT: u64 = 1 << 20;
-/// The longest section name that is kept, in bytes.
+// Of a section's name, in bytes.
 const NAME_LIMIT: usize = 256;
-/// The most bytes of one note section that are searched for a build id.
+// Bytes of one note section that are searched for a build id.
 const NOTE_LIMIT: u64 = 1 << 20;
 
-/// The fields of the file header that say where the tables are.
 pub(super) struct HeaderTables {
     segments: (u64, u64, u64),
     sections: (u64, u64, u64),
@@ -42,7 +41,7 @@ impl HeaderTables {
 }
 
 impl Elf {
-    /// The segments that are loaded; returns where the notes are.
+    // Returns where the notes are.
     pub(super) fn read_segments(&mut self, tables: &HeaderTables) -> Vec<(u64, u64)> {
         let mut notes = Vec::new();
         let Some(bytes) = self.table("program headers", tables.segments, 56, 32) else {
@@ -153,7 +152,7 @@ impl Elf {
         }
     }
 
-    /// The bytes of a table of headers, if it can be believed.
+    // If the table can be believed.
     fn table(
         &mut self,
         what: &'static str,

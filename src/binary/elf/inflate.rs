@@ -21,25 +21,24 @@ use super::fields::Fields;
 use super::source::PIECE_LIMIT;
 use crate::binary::Error;
 
-/// How a section is compressed.
 #[derive(Clone, Copy)]
 enum Format {
     Zlib,
     Zstd,
 }
 
-/// How many times larger than its compressed form a section may be. Deflate reaches 1032.
+// How many times larger than its compressed form a section may be. Deflate reaches 1032.
 const RATIO_LIMIT: u64 = 1100;
 
-/// The longest header of a compressed section, in bytes.
+// The longest header of a compressed section, in bytes.
 pub(in crate::binary) const HEADER_SIZE: u64 = 24;
 
-/// The size after inflating that a compressed section states.
+// After inflating.
 pub(in crate::binary) fn stated_size(f: Fields<'_>) -> Option<u64> {
     f.word(if f.wide { 8 } else { 4 })
 }
 
-/// The inflated contents of a section that has the flag `SHF_COMPRESSED`.
+// Of a section that has the flag `SHF_COMPRESSED`.
 pub(in crate::binary) fn section(what: &'static str, f: Fields<'_>) -> Result<Vec<u8>, Error> {
     let short = || Error::Malformed {
         problem: format!("{what}: compressed, but without a header"),
@@ -60,13 +59,12 @@ pub(in crate::binary) fn section(what: &'static str, f: Fields<'_>) -> Result<Ve
     inflated(what, format, size, data)
 }
 
-/// The size after inflating that a section `.zdebug_*` states.
+// Of a section `.zdebug_*`, after inflating.
 pub(in crate::binary) fn old_stated_size(bytes: &[u8]) -> Option<u64> {
     let size = bytes.strip_prefix(b"ZLIB")?.first_chunk()?;
     Some(u64::from_be_bytes(*size))
 }
 
-/// The inflated contents of a section `.zdebug_*`.
 pub(in crate::binary) fn old_section(what: &'static str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let short = || Error::Malformed {
         problem: format!("{what}: compressed, but without a header"),

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A landing pad is a distance from the base, which is the start of the function unless it is
-//! stated; 0 stands for no landing pad. The layout is that of LLVM's "Exception Handling Tables" and of GCC's
-//! `unwind-c++` (`libstdc++-v3/libsupc++/eh_personality.cc`, `parse_lsda_header`).
+//! stated; 0 stands for no landing pad. The layout is that of LLVM's "Exception Handling Tables"
+//! and of GCC's `unwind-c++` (`libstdc++-v3/libsupc++/eh_personality.cc`, `parse_lsda_header`).
 
 use gimli::{EndianSlice, Pointer, Reader, ReaderOffset};
 
@@ -19,7 +19,7 @@ use crate::base::Svma;
 use crate::binary::Binary;
 
 const OMITTED: u8 = 0xff;
-/// `DW_EH_PE_uleb128`, `DW_EH_PE_udata4`, `DW_EH_PE_sdata4`.
+// `DW_EH_PE_uleb128`, `DW_EH_PE_udata4`, `DW_EH_PE_sdata4`.
 const ULEB128: u8 = 0x01;
 const UDATA4: u8 = 0x03;
 const SDATA4: u8 = 0x0b;
@@ -67,7 +67,6 @@ fn read(elf: &Elf) -> Option<Vec<Svma>> {
     Some(pads)
 }
 
-/// Reads one table.
 fn rows<R: Reader>(table: &mut R, function: u64, pads: &mut Vec<Svma>) -> gimli::Result<()> {
     let base = match table.read_u8()? {
         OMITTED => function,

@@ -8,14 +8,14 @@ use super::Elf;
 use super::source::Source;
 use crate::binary::Error;
 
-/// The most bytes that it may have after unpacking.
+// After unpacking.
 const SIZE_LIMIT: u64 = 64 << 20;
-/// How many bytes are unpacked at a time.
+// Bytes that are unpacked at a time.
 const PIECE: u64 = 1 << 20;
-/// The most memory that unpacking may take, in KiB.
+// In KiB.
 const MEMORY_LIMIT: u32 = 128 << 10;
 
-/// The packed ELF file, if `elf` has one.
+// If `elf` has one.
 pub(in crate::binary) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
     let section = elf.section(b".gnu_debugdata")?;
     Some((|| {

@@ -60,10 +60,9 @@ use super::Error;
 use super::budget::Budget;
 use crate::base::{BuildId, FileOffset, Svma};
 
-/// How many times larger than its bytes a table may be that is made of an inflated section.
+// How many times larger than its bytes a table may be that is made of an inflated section.
 const TABLE_FACTOR: u64 = 4;
 
-/// A loadable segment.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -72,32 +71,31 @@ struct Segment {
     executable: bool,
 }
 
-/// One ELF file: its skeleton and where its bytes are.
+// Its skeleton and where its bytes are.
 #[derive(Debug)]
 pub(super) struct Elf {
     pub(super) source: Source,
-    /// What the file may cost; its debug files have the same.
+    // Its debug files have the same.
     pub(super) budget: Arc<Budget>,
     pub(super) endian: RunTimeEndian,
     pub(super) wide: bool,
     pub(super) machine: u16,
     pub(super) relocatable: bool,
-    /// The address at which the program begins, or 0.
+    // The address at which the program begins, or 0.
     pub(super) entry: u64,
-    /// Whether its addresses are those in memory: an executable that is not moved.
+    // Whether its addresses are those in memory: an executable that is not moved.
     pub(super) fixed: bool,
     pub(super) sections: Vec<Section>,
     segments: Vec<Segment>,
     pub(super) build_id: Option<BuildId>,
     pub(super) problems: Vec<String>,
-    /// The symbols of `.dynsym`, or why they cannot be read; half a dozen tables are made of them.
+    // Or why they cannot be read; half a dozen tables are made of them.
     dynamic_symbols: OnceLock<Result<Arc<SymbolTable>, String>>,
-    /// What tells this build from others, by [`build::Used`].
+    // What tells this build from others, by [`build::Used`].
     builds: [OnceLock<Option<Vec<u8>>>; 2],
 }
 
 impl Elf {
-    /// Reads the skeleton.
     pub(super) fn read(source: Source, budget: Arc<Budget>) -> Result<Elf, Error> {
         let head = source.read("the file header", 0, source.size().min(64))?;
         if head.get(..4) != Some(b"\x7fELF") {
@@ -156,7 +154,6 @@ impl Elf {
         Ok(elf)
     }
 
-    /// A view of bytes of this file.
     pub(super) fn fields<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
         Fields {
             bytes,
@@ -165,14 +162,12 @@ impl Elf {
         }
     }
 
-    /// The first section of this name.
     pub(super) fn section(&self, name: &[u8]) -> Option<&Section> {
         self.sections.iter().find(|section| &*section.name == name)
     }
 
-    /// The sections that pass and have contents, as long as they can be believed: sound ones share
-    /// no bytes, so together they are no larger than the file. What is left out is a problem;
-    /// `what` names it.
+    // Sections are believed as long as sound ones share no bytes, so that together they are no
+    // larger than the file. What is left out is a problem; `what` names it.
     pub(super) fn believed(
         &self,
         what: &str,
@@ -204,7 +199,7 @@ impl Elf {
         believed
     }
 
-    /// An address in the width of the file's.
+    // In the width of the file's addresses.
     pub(super) fn address(&self, wrapped: u64) -> u64 {
         if self.wide {
             wrapped
@@ -213,8 +208,8 @@ impl Elf {
         }
     }
 
-    /// The contents of a section, inflated when they are compressed, as long as the share of the
-    /// file allows it. Linkers compress only debug information, for which [`Elf::inflated`] is.
+    // Inflated when they are compressed, as long as the share of the file allows it. Linkers
+    // compress only debug information, for which [`Elf::inflated`] is.
     pub(super) fn contents(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
         if section.is_compressed() {
             let size = self.full_size(section);
@@ -229,8 +224,8 @@ impl Elf {
         self.inflated(what, section)
     }
 
-    /// The symbols for the dynamic linker, read when first asked for; none in a file without them.
-    /// The error is the text of an [`Error`].
+    // Read when first asked for; none in a file without them. The error is the text of an
+    // [`Error`].
     pub(super) fn dynamic_symbols(&self) -> Result<&Arc<SymbolTable>, &str> {
         let symbols = self.dynamic_symbols.get_or_init(|| {
             let is_it = |section: &&Section| section.kind == elf::SHT_DYNSYM.0;
@@ -244,7 +239,7 @@ impl Elf {
         symbols.as_ref().map_err(String::as_str)
     }
 
-    /// The contents of a section, inflated, where the caller has the bytes counted.
+    // Where the caller has the bytes counted.
     pub(super) fn inflated(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
         if section.kind == elf::SHT_NOBITS.0 {
             return Ok(Vec::new());
@@ -259,7 +254,7 @@ impl Elf {
         Ok(bytes)
     }
 
-    /// The size of a section's contents, inflated, as its headers state it. Nothing is inflated.
+    // Inflated, as headers state it. Nothing is inflated.
     pub(super) fn full_size(&self, section: &Section) -> u64 {
         if section.kind == elf::SHT_NOBITS.0 {
             return 0;
@@ -280,15 +275,14 @@ impl Elf {
         size.unwrap_or(0)
     }
 
-    /// Whether a section of this name is in the file, with contents.
+    // With contents.
     pub(super) fn has(&self, name: &[u8]) -> bool {
         self.section(name)
             .is_some_and(|s| s.kind != elf::SHT_NOBITS.0 && s.size > 0)
     }
 
-    /// The stated address of the byte at `offset`, by the loadable segments, executable ones
-    /// first. A relocatable file (`.o`, `.ko`) has no addresses yet: there it is the offset
-    /// itself, if it lies in code.
+    // By the loadable segments, executable ones first. A relocatable file (`.o`, `.ko`) has no
+    // addresses yet: there it is the offset itself, if it lies in code.
     pub(super) fn svma(&self, offset: FileOffset) -> Option<Svma> {
         if self.relocatable {
             let code = self.sections.iter().filter(|section| section.is_code());
@@ -305,7 +299,7 @@ impl Elf {
         Some(Svma(segment.address.wrapping_add(distance)))
     }
 
-    /// Where code is, as (start, end) of sections, sorted.
+    // As (start, end) of sections, sorted.
     pub(super) fn code_ranges(&self) -> Vec<(u64, u64)> {
         let code = self.sections.iter().filter(|section| section.is_code());
         let mut ranges: Vec<(u64, u64)> = code
@@ -318,7 +312,7 @@ impl Elf {
         ranges
     }
 
-    /// The stated address of a section's first byte; in relocatable files its offset in the file.
+    // In relocatable files its offset in the file.
     pub(super) fn section_start(&self, section: &Section) -> u64 {
         if self.relocatable {
             section.offset

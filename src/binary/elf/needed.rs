@@ -4,11 +4,11 @@
 //!   .dynamic     d_tag, d_val                          a word each, up to a tag of 0
 //!   1  NEEDED    libm.so.6                             as often as there are libraries
 //!   14 SONAME    libm.so.6                             what the file is called by
-//!   15 RPATH     $ORIGIN/../lib:/opt/lib               where to look, and those that are loaded by it too
+//!   15 RPATH     $ORIGIN/../lib:/opt/lib               where to look, also for what it loads
 //!   29 RUNPATH   $ORIGIN/../lib:/opt/lib               where to look, first
 //!   21 DEBUG     0; the linker writes an address here  its list of loaded files, for debuggers
 //!   22 TEXTREL   0                                     it changes instructions
-//!   .gnu.version                                       2 bytes a symbol; with 0x8000 not the default one
+//!   .gnu.version                                       2 bytes a symbol; 0x8000: not the default
 //! ```
 
 use std::hash::BuildHasher;
@@ -23,18 +23,17 @@ use super::{Elf, Section};
 use crate::base::{Svma, utf8};
 use crate::binary::Binary;
 
-/// The most entries of a dynamic section that are read.
 const ENTRY_LIMIT: usize = 4096;
-/// The most libraries that one file may need.
+// Libraries of one file.
 const NEEDED_LIMIT: usize = 1024;
-/// The longest name or list of directories, in bytes.
+// Of a name or a list of directories, in bytes.
 const TEXT_LIMIT: usize = 16 << 10;
-/// The flag of a version that is only used by those that ask for it by name.
+// A version that is only used by those that ask for it by name.
 const HIDDEN_VERSION: u16 = 0x8000;
-/// The flag of `DT_FLAGS` that means the same as `DT_TEXTREL`.
+// The flag of `DT_FLAGS` that means the same as `DT_TEXTREL`.
 const DF_TEXTREL: u64 = 4;
 
-/// The flag of `DT_FLAGS_1` of a program that is loaded anywhere.
+// The flag of `DT_FLAGS_1` of a program that is loaded anywhere.
 const DF_1_PIE: u64 = 0x0800_0000;
 
 /// What a file tells the dynamic linker.
@@ -53,7 +52,8 @@ pub struct Needed {
     pub list: Option<Svma>,
     /// Whether the dynamic linker changes instructions (`DT_TEXTREL`).
     pub changes_code: bool,
-    /// Whether it is a program that is loaded anywhere, with or without a dynamic linker (`DF_1_PIE`).
+    /// Whether it is a program that is loaded anywhere, with or without a dynamic linker
+    /// (`DF_1_PIE`).
     pub is_program: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Needed {
 #[derive(Debug, Default)]
 pub struct Exports {
     symbols: Arc<SymbolTable>,
-    /// The hash of a name, whether it is not of the default version, and which symbol; sorted.
+    // The hash of a name, whether it is not of the default version, and which symbol; sorted.
     by_name: Vec<(u64, bool, u32)>,
 }
 
@@ -87,7 +87,8 @@ impl Exports {
         })
     }
 
-    /// The addresses of all exported functions, in no particular order. Several names may share one.
+    /// The addresses of all exported functions, in no particular order. Several names may share
+    /// one.
     pub fn addresses(&self) -> impl Iterator<Item = Svma> {
         self.entries().map(|entry| Svma(entry.value))
     }
@@ -173,7 +174,7 @@ impl Binary {
     }
 }
 
-/// Whether others see a symbol, and it may be a function's.
+// Others see it, and it may be a function's.
 fn is_given(entry: &symbols::Entry) -> bool {
     let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0, elf::STT_NOTYPE.0];
     let hidden = [elf::STV_HIDDEN.0, elf::STV_INTERNAL.0].contains(&entry.visibility);

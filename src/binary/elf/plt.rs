@@ -24,19 +24,19 @@ use super::slots;
 use super::{Elf, Section};
 use crate::base::Svma;
 
-/// Longer names are cut.
+// Longer names are cut.
 const NAME_LIMIT: usize = 8 << 10;
-/// The most bytes that the names of all stubs of a file may have.
+// Bytes that the names of all stubs of a file may have.
 const NAMES_LIMIT: usize = 64 << 20;
 
-/// A stub: where it is, how long, and which slot it jumps through.
+// Where it is, how long, and which slot it jumps through.
 struct Stub {
     start: u64,
     size: u64,
     slot: u64,
 }
 
-/// Adds the stubs of all linkage tables. The functions that are there already name resolvers.
+// The functions that are there already name resolvers.
 pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     let mut problems = Vec::new();
     let tables = elf.believed("linkage tables", &mut problems, Section::is_linkage_table);
@@ -106,7 +106,6 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     }
 }
 
-/// The addresses of all resolvers.
 fn resolvers(slots: &FxHashMap<u64, Option<SlotTarget>>) -> FxHashSet<u64> {
     let resolver = |target: &Option<SlotTarget>| match target {
         Some(SlotTarget::ChosenBy(at)) => Some(at.0),

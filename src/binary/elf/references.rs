@@ -25,7 +25,7 @@ use super::{Elf, Section};
 use crate::base::Svma;
 use crate::binary::Binary;
 
-/// The most references of one file.
+// References of one file.
 const LIMIT: usize = 1 << 23;
 
 /// What the operand of an instruction stands for.
@@ -39,7 +39,6 @@ pub enum Reference {
     Other,
 }
 
-/// How a field refers to something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::binary) enum Form {
     Word,
@@ -102,7 +101,7 @@ impl Binary {
     }
 }
 
-/// Hands on the references of all fields in sections that pass: where, how, to what.
+// Of fields in sections that pass: where, how, to what.
 pub(in crate::binary) fn visit(
     elf: &Elf,
     problems: &mut Vec<String>,
@@ -172,7 +171,7 @@ pub(in crate::binary) fn visit(
     }
 }
 
-/// How far behind the field the processor counts from; on 32-bit x86 slots are absolute.
+// How far behind the field the processor counts from; on 32-bit x86 slots are absolute.
 fn bias(machine: u16, form: Form) -> i64 {
     let behind = match form {
         Form::Relative => [elf::EM_X86_64.0, elf::EM_386.0].contains(&machine),
@@ -182,7 +181,6 @@ fn bias(machine: u16, form: Form) -> i64 {
     if behind { 4 } else { 0 }
 }
 
-/// What a symbol and an addend stand for.
 fn target(elf: &Elf, symbol: &symbols::Entry, index: u32, addend: i64) -> Option<SlotTarget> {
     if symbol.section == u32::from(elf::SHN_UNDEF.0) {
         // Behind the start of what another file defines nothing is known.
@@ -201,7 +199,7 @@ fn target(elf: &Elf, symbol: &symbols::Entry, index: u32, addend: i64) -> Option
     })
 }
 
-/// Relocations that write nothing; they accompany others for the same field.
+// Relocations that write nothing; they accompany others for the same field.
 fn is_mark(machine: u16, kind: u32) -> bool {
     let riscv = [elf::R_RISCV_RELAX.0, elf::R_RISCV_ALIGN.0];
     kind == 0 || machine == elf::EM_RISCV.0 && riscv.contains(&kind)

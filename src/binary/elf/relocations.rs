@@ -1,10 +1,12 @@
 //! Relocation records: where a linker writes which address.
 //!
 //! ```text
-//!   Elf64_Rela  r_offset 8, r_info 8 (symbol << 32 | type), r_addend 8 Elf32_Rela  r_offset 4,
-//! r_info 4 (symbol << 8 | type),  r_addend 4 Elf64_Rel, Elf32_Rel     without r_addend: it stands
-//! in the place that is written SHT_RELR    words: an even one is the address of a pointer, an odd
-//! one has a bit for each of the 63 (31) pointers behind the last address; all of them are RELATIVE
+//!   Elf64_Rela             r_offset 8, r_info 8 (symbol << 32 | type), r_addend 8
+//!   Elf32_Rela             r_offset 4, r_info 4 (symbol << 8 | type),  r_addend 4
+//!   Elf64_Rel, Elf32_Rel   without r_addend: it stands in the place that is written
+//!   SHT_RELR               words: an even one is the address of a pointer, an odd one has a bit
+//!                          for each of the 63 (31) pointers behind the last address;
+//!                          all are RELATIVE
 //! ```
 
 use object::elf;
@@ -12,25 +14,23 @@ use object::elf;
 use super::fields::Fields;
 use super::{Elf, Section};
 
-/// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::binary) struct Record {
-    /// What is written: an address; in relocatable files an offset in a section.
+    // What is written: an address; in relocatable files an offset in a section.
     pub(in crate::binary) at: u64,
-    /// The type, which each machine numbers in its own way.
+    // Each machine numbers types in its own way.
     pub(in crate::binary) kind: u32,
-    /// An index of the symbol table; 0 means no symbol.
+    // An index of the symbol table; 0 means no symbol.
     pub(in crate::binary) symbol: u32,
-    /// What is added; `None` where it stands in the place that is written.
+    // `None` where it stands in the place that is written.
     pub(in crate::binary) addend: Option<i64>,
 }
 
-/// Whether a section has records, packed ones not among them.
+// Packed records are not in such a section.
 pub(in crate::binary) fn is_table(section: &Section) -> bool {
     section.kind == elf::SHT_RELA.0 || section.kind == elf::SHT_REL.0
 }
 
-/// The records in the contents of a section of this kind.
 pub(in crate::binary) fn records(contents: Fields<'_>, kind: u32) -> impl Iterator<Item = Record> {
     let stated = kind == elf::SHT_RELA.0;
     let word: usize = if contents.wide { 8 } else { 4 };
@@ -58,8 +58,7 @@ pub(in crate::binary) fn records(contents: Fields<'_>, kind: u32) -> impl Iterat
     })
 }
 
-/// Calls `pointer` with the address of each pointer that a packed table (RELR) lists: at most one
-/// for each bit of `contents`.
+// Packed tables are RELR: at most one pointer for each bit of `contents`.
 pub(in crate::binary) fn packed(contents: Fields<'_>, mut pointer: impl FnMut(u64)) {
     let size: u64 = if contents.wide { 8 } else { 4 };
     let bits = size * 8;
@@ -93,20 +92,19 @@ pub(in crate::binary) fn packed(contents: Fields<'_>, mut pointer: impl FnMut(u6
     }
 }
 
-/// What a record of a linked file has the dynamic linker write.
+// What a record of a linked file has the dynamic linker write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::binary) enum Dynamic {
-    /// A symbol's address and the addend, anywhere.
+    // A symbol's address and the addend, anywhere.
     Symbol,
-    /// A symbol's address, into a slot that the linker made for calls or loads by name.
+    // A symbol's address, into a slot that the linker made for calls or loads by name.
     Linkage,
-    /// The addend, moved to where the file is loaded.
+    // The addend, moved to where the file is loaded.
     Relative,
-    /// What the function at the addend returns.
+    // What the function at the addend returns.
     Chosen,
 }
 
-/// What this type of record means on this machine.
 pub(in crate::binary) fn dynamic(machine: u16, wide: bool, kind: u32) -> Option<Dynamic> {
     // 64 or 32, GLOB_DAT, JUMP_SLOT, RELATIVE, IRELATIVE
     let kinds = if machine == elf::EM_X86_64.0 {
@@ -158,15 +156,14 @@ pub(in crate::binary) fn dynamic(machine: u16, wide: bool, kind: u32) -> Option<
     }
 }
 
-/// The bytes of some sections by address.
 pub(in crate::binary) struct Memory<'a> {
     elf: &'a Elf,
-    /// Sorted by address.
+    // Sorted by address.
     sections: Vec<(u64, Vec<u8>)>,
 }
 
 impl<'a> Memory<'a> {
-    /// Reads these sections of a linked file.
+    // Of a linked file.
     pub(in crate::binary) fn read(elf: &'a Elf, sections: &[&Section]) -> Memory<'a> {
         let contents = |section: &&Section| {
             let bytes = elf.source.read("data", section.offset, section.size);
@@ -177,7 +174,6 @@ impl<'a> Memory<'a> {
         Memory { elf, sections }
     }
 
-    /// The word at this address.
     pub(in crate::binary) fn word(&self, address: u64) -> Option<u64> {
         let after = self.sections.partition_point(|&(at, _)| at <= address);
         let (at, bytes) = self.sections.get(after.checked_sub(1)?)?;

@@ -2,7 +2,6 @@
 
 use object::elf;
 
-/// A section header.
 #[derive(Clone, Debug)]
 pub(in crate::binary) struct Section {
     pub(in crate::binary) name: Box<[u8]>,
@@ -14,29 +13,27 @@ pub(in crate::binary) struct Section {
     pub(in crate::binary) link: u32,
     pub(in crate::binary) info: u32,
     pub(in crate::binary) entry_size: u64,
-    /// Whether it is a `.zdebug_*`, which is kept under the name `.debug_*`.
+    // Whether it is a `.zdebug_*`, which is kept under the name `.debug_*`.
     pub(in crate::binary) is_old_compressed: bool,
 }
 
 impl Section {
-    /// Whether it holds instructions.
     pub(in crate::binary) fn is_code(&self) -> bool {
         let wanted = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
         self.flags & wanted == wanted
     }
 
-    /// Whether it holds stubs of imported functions.
+    // Stubs of imported functions.
     pub(in crate::binary) fn is_linkage_table(&self) -> bool {
         let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
         names.contains(&&*self.name)
     }
 
-    /// Whether its contents are compressed.
     pub(in crate::binary) fn is_compressed(&self) -> bool {
         self.is_old_compressed || self.flags & elf::SHF_COMPRESSED.0 != 0
     }
 
-    /// Whether it holds bytes that are loaded and are no instructions.
+    // Bytes that are loaded and are no instructions.
     pub(in crate::binary) fn is_data(&self) -> bool {
         let loaded = self.flags & elf::SHF_ALLOC.0 != 0;
         loaded && !self.is_code() && self.kind != elf::SHT_NOBITS.0

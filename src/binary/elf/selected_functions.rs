@@ -22,10 +22,10 @@ use super::unwind_bounds::has_frame;
 use crate::base::Svma;
 use crate::binary::{Binary, FunctionSymbol, SymbolSource, demangle};
 
-/// What compilers append to the name of a function that they split.
+// What compilers append to the name of a function that they split.
 const PARTS: [&str; 2] = [".cold", ".part."];
-/// What every program is linked with, whatever it was compiled with: written by hand, or compiled
-/// with the C library.
+// What every program is linked with, whatever it was compiled with: written by hand, or compiled
+// with the C library.
 const STARTUP: [&str; 7] = [
     "_init",
     "_fini",
@@ -36,8 +36,8 @@ const STARTUP: [&str; 7] = [
     "frame_dummy",
 ];
 
-/// What a linkage name of Rust's own crates begins with when it is readable: they come compiled, and
-/// what a program adds to them may be compiled in another way. The last nine are parts of `std`.
+// What a linkage name of Rust's own crates begins with when it is readable: they come compiled, and
+// what a program adds to them may be compiled in another way. The last nine are parts of `std`.
 const OF_RUST: [&str; 19] = [
     "std",
     "core",
@@ -60,8 +60,8 @@ const OF_RUST: [&str; 19] = [
     "rustc_demangle",
 ];
 
-/// The fewest rows of a table that is believed to tell of nearly all functions. Programs in which
-/// the language's own functions have no entries still have some, of what they were linked with.
+// The fewest rows of a table that is believed to tell of nearly all functions. Programs in which
+// the language's own functions have no entries still have some, of what they were linked with.
 const MANY: usize = 10_000;
 
 impl Binary {
@@ -94,7 +94,7 @@ impl Binary {
             .collect()
     }
 
-    /// By the linker's table; `None` if there is none, or only a short one.
+    // `None` if the linker made no table, or only a short one.
     fn by_unwind_table(&self, limit: usize) -> Option<Vec<Range<Svma>>> {
         let elf = &self.elf;
         let (header, frames) = (elf.section(b".eh_frame_hdr")?, elf.section(b".eh_frame")?);
@@ -117,8 +117,8 @@ impl Binary {
         let mut next = at.next();
         while let Ok(Some((_, pointer))) = next {
             next = at.nth(step.saturating_sub(1));
-            // Not by gimli's own `pointer_to_offset`, which takes for granted that the pointer leads
-            // into the section: it subtracts and, where it does not, overflows.
+            // Not by gimli's own `pointer_to_offset`, which takes for granted that the pointer
+            // leads into the section: it subtracts and, where it does not, overflows.
             let Pointer::Direct(address) = pointer else {
                 continue;
             };
@@ -139,12 +139,11 @@ impl Binary {
     }
 }
 
-/// What a linkage name tells of where a function comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// Rust's standard library, or what a program made of its generic functions.
+    // Rust's standard library, or what a program made of its generic functions.
     OfRust,
-    /// Another crate.
+    // Another crate.
     Crate,
     Other,
 }

@@ -28,17 +28,17 @@ use super::{Elf, Section};
 use crate::base::{Svma, utf8};
 use crate::binary::Binary;
 
-/// The most slots of one file; more than the largest programs have.
+// Of one file; more than the largest programs have.
 const SLOT_LIMIT: usize = 1 << 23;
-/// The longest name of a symbol, in bytes; others are cut.
+// In bytes; longer names are cut.
 const NAME_LIMIT: usize = 8 << 10;
-/// How many bytes of data are searched for pointers at once; a multiple of all words.
+// Bytes of data that are searched for pointers at once; a multiple of all words.
 const PIECE: u64 = 1 << 20;
 
 /// The slots of a file by address.
 #[derive(Debug, Default)]
 pub struct Slots {
-    /// Each with its address; sorted.
+    // Each with its address; sorted.
     targets: Vec<(u64, SlotTarget)>,
     symbols: Arc<SymbolTable>,
     /// What could not be read; each a lower-case fragment.
@@ -189,7 +189,7 @@ impl Binary {
     }
 }
 
-/// Sorts slots by address and keeps, of those with the same, what was written last.
+// Of slots with the same address, the one that was written last.
 fn keep_last(targets: &mut Vec<(u64, SlotTarget)>) {
     // Linkers sort relocations, so that there is little to do.
     targets.sort_by_key(|target| target.0);
@@ -198,20 +198,19 @@ fn keep_last(targets: &mut Vec<(u64, SlotTarget)>) {
     targets.reverse();
 }
 
-/// Whether a section is made read-only before the program's own code runs.
+// Made read-only before the program's own code runs.
 fn is_constant(section: &Section) -> bool {
     let name = &*section.name;
     matches!(name, b".got" | b".got.plt") || name.starts_with(b".data.rel.ro")
 }
 
-/// Whether a section never was writable.
+// It never was writable.
 fn is_rodata(section: &Section) -> bool {
     let writable = section.flags & elf::SHF_WRITE.0 != 0;
     section.is_data() && !writable && holds_pointers(section)
 }
 
-/// Whether words of this section may be pointers that a program uses: not those that only the
-/// dynamic linker, unwinders and tracers know.
+// Words that a program uses: not those that only the dynamic linker, unwinders and tracers know.
 fn holds_pointers(section: &Section) -> bool {
     let kinds = [
         elf::SHT_PROGBITS.0,
@@ -228,11 +227,10 @@ fn holds_pointers(section: &Section) -> bool {
     kinds.contains(&section.kind) && !known && !tables.iter().any(|table| name.starts_with(table))
 }
 
-/// Parts of memory.
 struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Where these sections are; what they share is counted once.
+    // What these sections share is counted once.
     fn of(elf: &Elf, sections: &[&Section]) -> Ranges {
         let loaded = sections.iter().filter(|s| s.flags & elf::SHF_ALLOC.0 != 0);
         let mut sorted: Vec<(u64, u64)> = loaded
@@ -260,8 +258,7 @@ impl Ranges {
     }
 }
 
-/// Hands on each pointer that relocations write into data: where it is, what it points to, and by
-/// which kind of record.
+// Where it is, what it points to, and by which kind of record.
 pub(in crate::binary) fn visit(
     elf: &Elf,
     problems: &mut Vec<String>,
@@ -329,7 +326,7 @@ pub(in crate::binary) fn visit(
     }
 }
 
-/// Hands on the aligned words of some sections that are not zero, with their addresses.
+// That are not zero, with their addresses.
 pub(in crate::binary) fn words(
     elf: &Elf,
     problems: &mut Vec<String>,

@@ -17,13 +17,12 @@ use crate::binary::Error;
 use crate::binary::budget::{self, Budget};
 use crate::files::{self, OpenedFile};
 
-/// The most bytes that one piece may have.
+// In bytes.
 pub(in crate::binary) const PIECE_LIMIT: u64 = 1 << 30;
-/// How many bytes a byte of a hole counts: a table that is made of it may be so much larger.
+// How many bytes a byte of a hole counts: a table that is made of it may be so much larger.
 const HOLE_FACTOR: u64 = 4;
 
-/// A file and its state, as far as the system tells: where it is, its size, and when it was last
-/// changed, which nobody can set.
+// As far as the system tells. Nobody can set when a file was last changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(in crate::binary) struct FileState {
     pub(in crate::binary) device: u64,
@@ -33,36 +32,29 @@ pub(in crate::binary) struct FileState {
     pub(in crate::binary) nanoseconds: i64,
 }
 
-/// Where the bytes come from.
 #[derive(Debug)]
 pub(in crate::binary) enum Source {
-    /// An open regular file.
     File {
-        /// The file.
         file: File,
-        /// Its path, for errors.
+        // For errors.
         path: PathBuf,
-        /// Its size when it was opened.
         size: u64,
-        /// Its device and inode, which tell it from every other file.
+        // Device and inode, which tell it from every other file.
         identity: (u64, u64),
-        /// When it was last written.
         modified: Option<SystemTime>,
-        /// When it was last changed, in seconds and nanoseconds.
+        // In seconds and nanoseconds.
         changed: (i64, i64),
-        /// The user whose file it is.
         owner: u32,
-        /// Its state as recorders see it.
+        // As recorders see it.
         status: FileStatus,
-        /// What counts the bytes that are read, if most of the file is holes.
+        // What counts the bytes that are read, if most of the file is holes.
         metered: Option<Arc<Budget>>,
     },
-    /// Bytes already in memory.
     Memory(Vec<u8>),
 }
 
 impl Source {
-    /// The bytes of a file that was opened. Its share is added to the budget.
+    // Its share is added to the budget.
     pub(in crate::binary) fn file(opened: OpenedFile, budget: &Arc<Budget>) -> Source {
         let status = files::status(&opened);
         let OpenedFile {
@@ -84,7 +76,6 @@ impl Source {
         }
     }
 
-    /// The size in bytes.
     pub(in crate::binary) fn size(&self) -> u64 {
         match self {
             Source::File { size, .. } => *size,
@@ -92,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Whether most of it is holes, which are no input.
+    // Holes are no input.
     pub(in crate::binary) fn is_sparse(&self) -> bool {
         matches!(
             self,
@@ -103,7 +94,7 @@ impl Source {
         )
     }
 
-    /// The device and inode of the file.
+    // Device and inode.
     pub(in crate::binary) fn identity(&self) -> Option<(u64, u64)> {
         match self {
             Source::File { identity, .. } => Some(*identity),
@@ -111,7 +102,7 @@ impl Source {
         }
     }
 
-    /// The state that the file was opened in. `None` for bytes in memory.
+    // In which the file was opened. `None` for bytes in memory.
     pub(in crate::binary) fn state(&self) -> Option<FileState> {
         match self {
             Source::File {
@@ -130,7 +121,7 @@ impl Source {
         }
     }
 
-    /// The file's state as recorders see it. `None` for bytes in memory.
+    // As recorders see it. `None` for bytes in memory.
     pub(in crate::binary) fn status(&self) -> Option<FileStatus> {
         match self {
             Source::File { status, .. } => Some(*status),
@@ -138,7 +129,7 @@ impl Source {
         }
     }
 
-    /// What the file consists of. `None` for bytes in memory, and where it takes too long to find out.
+    // `None` for bytes in memory, and where it takes too long to find out.
     pub(in crate::binary) fn content(&self) -> Option<FileContent> {
         match self {
             // Its holes would be read as if they were a file's.
@@ -150,7 +141,6 @@ impl Source {
         }
     }
 
-    /// When the file was last written, where that is known.
     pub(in crate::binary) fn modified(&self) -> Option<SystemTime> {
         match self {
             Source::File { modified, .. } => *modified,
@@ -158,7 +148,7 @@ impl Source {
         }
     }
 
-    /// The user whose file it is. `None` for bytes in memory.
+    // `None` for bytes in memory.
     pub(in crate::binary) fn owner(&self) -> Option<u32> {
         match self {
             Source::File { owner, .. } => Some(*owner),
@@ -166,7 +156,7 @@ impl Source {
         }
     }
 
-    /// Whether it has `length` bytes from `offset` on, and those are not too many for a piece.
+    // And the bytes are not too many for a piece.
     pub(in crate::binary) fn check(
         &self,
         what: &'static str,
@@ -191,7 +181,7 @@ impl Source {
         Ok(())
     }
 
-    /// `length` bytes from `offset` on; `what` names them in errors.
+    // `what` names the bytes in errors.
     pub(in crate::binary) fn read(
         &self,
         what: &'static str,
@@ -226,7 +216,7 @@ impl Source {
         }
     }
 
-    /// The same, into memory that is there already and may be longer.
+    // Into memory that is there already and may be longer.
     pub(in crate::binary) fn read_into<'a>(
         &self,
         what: &'static str,
@@ -252,7 +242,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Checks that a piece may be read, and counts it where the file is sparse.
+    // And counts the piece where the file is sparse.
     fn admit(&self, what: &'static str, offset: u64, length: u64) -> Result<usize, Error> {
         self.check(what, offset, length)?;
         if let Source::File {
@@ -270,7 +260,7 @@ impl Source {
     }
 }
 
-/// Reserves memory for this number of bytes. It is an error if the system has no memory for them.
+// It is an error if the system has no memory for the bytes.
 pub(in crate::binary) fn reserve(
     what: &str,
     bytes: &mut Vec<u8>,

@@ -17,28 +17,28 @@ use super::{Elf, Section};
 use crate::base::Svma;
 use crate::binary::Error;
 
-/// The most symbols that are read from one table.
+// From one table.
 const SYMBOL_LIMIT: usize = 1 << 25;
-/// How many times longer than their table names may be together. Linkers let some share their
-/// ends; a damaged file could have a million names that end at the same byte.
+// How many times longer than their table names may be together. Linkers let some share their ends;
+// a damaged file could have a million names that end at the same byte.
 const SHARING_LIMIT: usize = 16;
-/// The bytes that names of any table may have together.
+// Of any table, all names together.
 const NAMES_AT_LEAST: usize = 1 << 20;
-/// The size of the blocks in which ends of names are first looked for.
+// The size of the blocks in which ends of names are first looked for.
 const BLOCK: usize = 256;
 
-/// How many bytes the names of one table may yet have together.
+// How many bytes the names of one table may yet have together.
 #[derive(Debug)]
 pub(in crate::binary) struct NameRoom(usize);
 
 impl NameRoom {
-    /// For a table with this number of bytes of names.
+    // For a table with this number of bytes of names.
     pub(in crate::binary) fn new(strings: usize) -> NameRoom {
         let room = strings.saturating_mul(SHARING_LIMIT);
         NameRoom(room.saturating_add(NAMES_AT_LEAST))
     }
 
-    /// The name that starts here, if it ends, and fits.
+    // If the name ends, and fits.
     pub(in crate::binary) fn take<'a>(&mut self, strings: &'a [u8], at: u32) -> Option<&'a [u8]> {
         let within = strings.get(at as usize..)?;
         let within = within.get(..self.0).unwrap_or(within);
@@ -47,8 +47,8 @@ impl NameRoom {
         Some(name)
     }
 
-    /// Whether all these names end, and fit, as far as that can be told without looking for the end
-    /// of each: of half a million names that takes as long as all else that is read of a file.
+    // As far as that can be told without looking for the end of each name: of half a million names
+    // that takes as long as all else that is read of a file.
     fn has_room_for(&self, strings: &[u8], entries: &[Entry]) -> bool {
         let ends = ends_after_blocks(strings);
         let mut room = self.0;
@@ -62,8 +62,8 @@ impl NameRoom {
     }
 }
 
-/// For each block of strings, where the first of them that reaches its end ends, at the latest;
-/// `None` where none does. What starts in the block ends there or before.
+// For each block of strings, where the first of them that reaches its end ends, at the latest;
+// `None` where none does. What starts in the block ends there or before.
 fn ends_after_blocks(strings: &[u8]) -> Vec<Option<usize>> {
     let mut ends = vec![None; strings.len().div_ceil(BLOCK)];
     let mut end = None;
@@ -81,20 +81,20 @@ fn ends_after_blocks(strings: &[u8]) -> Vec<Option<usize>> {
     ends
 }
 
-/// One entry of a symbol table, as it stands there.
+// As it stands in the table.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::binary) struct Entry {
     pub(in crate::binary) name: u32,
     pub(in crate::binary) kind: u8,
     pub(in crate::binary) binding: u8,
     pub(in crate::binary) visibility: u8,
-    /// An index of the sections, or one of the reserved values above 0xff00.
+    // An index of the sections, or one of the reserved values above 0xff00.
     pub(in crate::binary) section: u32,
     pub(in crate::binary) value: u64,
     size: u64,
 }
 
-/// Reads one entry from exactly its bytes.
+// From exactly its bytes.
 pub(in crate::binary) fn entry(f: Fields<'_>) -> Option<Entry> {
     let at = |wide, narrow| if f.wide { wide } else { narrow };
     let info = f.u8(at(4, 12))?;
@@ -109,7 +109,6 @@ pub(in crate::binary) fn entry(f: Fields<'_>) -> Option<Entry> {
     })
 }
 
-/// The entries of a symbol table.
 pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
     let size = entry_size(elf.wide);
     if table.entry_size != size as u64 {
@@ -142,12 +141,10 @@ pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry
     Ok(entries)
 }
 
-/// The bytes of one entry.
 pub(in crate::binary) fn entry_size(wide: bool) -> usize {
     if wide { 24 } else { 16 }
 }
 
-/// The strings that a symbol table links to.
 fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
     let linked = elf.sections.get(table.link as usize);
     match linked.filter(|section| section.kind == elf::SHT_STRTAB.0) {
@@ -158,19 +155,18 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// A symbol table with its names.
 #[derive(Debug, Default)]
 pub(in crate::binary) struct SymbolTable {
     pub(in crate::binary) entries: Vec<Entry>,
-    /// Shared with the functions that have these names.
+    // Shared with the functions that have these names.
     pub(in crate::binary) strings: Arc<Vec<u8>>,
-    /// The number of names that are damaged; their symbols have no name.
+    // Damaged names; their symbols have no name.
     unnamed: u64,
 }
 
 impl SymbolTable {
-    /// Reads a table. Names that would together exceed a multiple of the file's size are dropped,
-    /// so callers may copy the others.
+    // Names that would together exceed a multiple of the file's size are dropped, so callers may
+    // copy the others.
     pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<SymbolTable, Error> {
         let mut entries = entries(elf, table)?;
         let strings = strings(elf, table)?;
@@ -191,14 +187,13 @@ impl SymbolTable {
         })
     }
 
-    /// The name of an entry, if it has one.
     pub(in crate::binary) fn name(&self, entry: &Entry) -> Option<&[u8]> {
         let name = c_string(&self.strings, entry.name as usize)?;
         (entry.name != 0 && !name.is_empty()).then_some(name)
     }
 }
 
-/// Adds the functions of every table of `kind` (`SHT_SYMTAB` or `SHT_DYNSYM`).
+// From every table of `kind` (`SHT_SYMTAB` or `SHT_DYNSYM`).
 pub(in crate::binary) fn read(elf: &Elf, kind: u32, source: SymbolSource, into: &mut Functions) {
     let Some(table) = elf.sections.iter().find(|section| section.kind == kind) else {
         return;
@@ -251,7 +246,7 @@ fn add(elf: &Elf, table: &SymbolTable, source: SymbolSource, into: &mut Function
     }
 }
 
-/// What a symbol says about a function: still without its name.
+// Still without its name.
 fn function(elf: &Elf, symbol: &Entry) -> Option<FunctionSymbol> {
     let is_function = symbol.kind == elf::STT_FUNC.0 || symbol.kind == elf::STT_GNU_IFUNC.0;
     let is_label = symbol.kind == elf::STT_NOTYPE.0;
@@ -293,8 +288,8 @@ fn function(elf: &Elf, symbol: &Entry) -> Option<FunctionSymbol> {
     })
 }
 
-/// Marks that tell code from data for disassemblers: `$x`, `$d.12`, `$a`, `$t`. A zero ends the
-/// name.
+// Marks that tell code from data for disassemblers: `$x`, `$d.12`, `$a`, `$t`. A zero ends the
+// name.
 fn is_mapping(machine: u16, name: &[u8]) -> bool {
     let marked = [elf::EM_ARM.0, elf::EM_AARCH64.0, elf::EM_RISCV.0].contains(&machine);
     let kind = matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..]);
@@ -322,7 +317,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is said to fit does, name by name; and what a linker writes is said to fit.
+        // What is said to fit does, name by name; and what a linker writes is said to fit.
         #[test]
         fn names_that_are_said_to_fit_do(
             lengths in vec(0usize..700, 1..40),

@@ -6,7 +6,7 @@ use super::Elf;
 use super::frames::EntrySection;
 use super::functions::{FunctionSymbol, Functions};
 
-/// Adds a nameless function for each entry that describes code.
+// A nameless function for each entry that describes code.
 pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     let Some(section) = elf.section(b".eh_frame") else {
         return;
@@ -32,8 +32,8 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     }
 }
 
-/// Whether the instructions of an entry, which change what its common entry says of a function's
-/// first byte, do so before they go on to the next byte.
+// The instructions of an entry change what its common entry says of a function's first byte, if
+// they do so before they go on to the next byte.
 pub(in crate::binary) fn has_frame<R: Reader>(
     mut instructions: CallFrameInstructionIter<'_, R>,
 ) -> bool {

@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How far the kernel's clock and those that programs can read are apart. They start within some
-/// milliseconds of each other.
+// How far the kernel's clock and those that programs can read are apart. They start within some
+// milliseconds of each other.
 const APART: Duration = Duration::from_secs(1);
-/// A time that is later than now by more is of an earlier start of the machine.
+// A time that is later than now by more is of an earlier start of the machine.
 const AHEAD: Duration = Duration::from_secs(10);
 
 /// Returns the latest time of day at which the kernel's clock may have shown this, on this machine.
@@ -23,7 +23,6 @@ pub fn latest_time(kernel_clock: Duration) -> SystemTime {
     now.checked_sub(least).map_or(now, |time| time + APART)
 }
 
-/// How long ago a clock showed `then` that shows `now`.
 fn ago(then: Duration, now: Duration) -> Duration {
     if then > now + AHEAD {
         now

@@ -16,7 +16,7 @@ use crate::binary::{Binary, Error, JitCode, JitDump, PerfMap};
 use crate::cache::Cache;
 use crate::files::{LastLink, Root};
 
-/// The most paths of one build that are tried.
+// Paths of one build that are tried.
 const LISTED: usize = 8;
 
 /// Where files that a recording names are looked for.
@@ -35,9 +35,9 @@ pub struct Finder {
     places: Arc<SearchDirectories>,
     namespaces: Namespaces,
     nameless: NamelessPrograms,
-    /// The paths that a recording has for each build.
+    // The paths that a recording has for each build.
     listed: Arc<FxHashMap<BuildId, Vec<PathBuf>>>,
-    /// Where is kept what takes long to find out about files.
+    // Where is kept what takes long to find out about files.
     cache: Option<Arc<Cache>>,
 }
 
@@ -135,8 +135,8 @@ impl Finder {
             .ok_or(error)
     }
 
-    /// Opens a program that runs although there is no file at its path, or another one. Without a build
-    /// ID it has to be the only one that was at this path.
+    // There is no file at its path, or another one. Without a build ID it has to be the only
+    // program that was at this path.
     fn running(&self, path: &Path, build_id: Option<&BuildId>, error: &Error) -> Option<Binary> {
         if self.has_root() || !path.is_absolute() {
             return None;
@@ -154,7 +154,7 @@ impl Finder {
         })
     }
 
-    /// Where a path leads for processes that see other file systems.
+    // For processes that see other file systems.
     fn in_containers(&self, path: &Path) -> Vec<FileLocation> {
         if !path.is_absolute() {
             return Vec::new();
@@ -173,8 +173,8 @@ impl Finder {
         Binary::open_with(FileLocation::named(path), self.places.clone())
     }
 
-    /// The same for a path that a process states, which sees the file systems below `root`: no link leads out
-    /// of that, and a file that the kernel makes up is not opened.
+    /// Opens a file at a path that a process states, which sees the file systems below `root`: no
+    /// link leads out of that, and a file that the kernel makes up is not opened.
     ///
     /// # Errors
     /// As [`Binary::open`].
@@ -208,8 +208,8 @@ impl Finder {
         JitCode::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
     }
 
-    /// Reads the map of code that a process made at run time: below its own root while it lives, else
-    /// below ours, or below the directory that stands for `/` if there is one.
+    /// Reads the map of code that a process made at run time: below its own root while it lives,
+    /// else below ours, or below the directory that stands for `/` if there is one.
     ///
     /// # Errors
     /// As [`PerfMap::read`], and [`Error::OlderThanProcess`] for what an earlier process left.
@@ -222,12 +222,10 @@ impl Finder {
         self.places.root().directory().is_some()
     }
 
-    /// Where copies of the program of a build may be.
     pub(super) fn kept_programs(&self, build_id: &BuildId) -> Vec<FileLocation> {
         self.places.programs(build_id)
     }
 
-    /// Opens a file of this machine.
     pub(super) fn at_location(&self, place: FileLocation) -> Result<Binary, Error> {
         Binary::open_with(place, self.places.clone())
     }
@@ -243,7 +241,6 @@ impl Finder {
         self.open(path)
     }
 
-    /// Opens the file at this absolute path.
     pub(in crate::binary) fn open(&self, path: &Path) -> Result<Binary, Error> {
         if !path.is_absolute() {
             return Err(Error::RelativePath);
@@ -251,7 +248,6 @@ impl Finder {
         Binary::open_with(self.places.recorded(path), self.places.clone())
     }
 
-    /// What the paths of a recording begin at.
     pub(in crate::binary) fn root(&self) -> &Root {
         self.places.root()
     }

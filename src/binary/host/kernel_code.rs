@@ -24,15 +24,15 @@ use crate::files::{self, Root};
 
 /// The kernel's memory as a file.
 pub const KERNEL_MEMORY: &str = "/proc/kcore";
-/// The most program headers that are read; kernels have some dozens.
+// Kernels have some dozens of program headers.
 const MOST_RANGES: usize = 4096;
-/// The size of the header of an ELF file with 64-bit addresses, and of its program headers.
+// With 64-bit addresses; then that of program headers.
 const HEADER: usize = 64;
 const RANGE: usize = 56;
-/// The most bytes that are read at a time. No function of a kernel comes near it.
+// Bytes that are read at a time. No function of a kernel comes near it.
 const MOST: u64 = 64 << 20;
 
-/// A range of the kernel's memory, and where the file has it.
+// And where the file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     start: u64,
@@ -40,7 +40,7 @@ struct Range {
     offset: u64,
 }
 
-/// The kernel's memory, as `/proc/kcore` shows it.
+// As `/proc/kcore` shows it.
 #[derive(Debug)]
 struct Memory {
     file: File,
@@ -65,7 +65,7 @@ impl Memory {
         })
     }
 
-    /// Reads bytes that are in one range.
+    // Bytes that are in one range.
     fn read(&self, start: u64, size: u64) -> Option<Vec<u8>> {
         let range = self.ranges.iter().find(|range| {
             let from = start.checked_sub(range.start);
@@ -79,8 +79,8 @@ impl Memory {
     }
 }
 
-/// Where the program headers are, how many there are, and the machine, by an ELF header of this
-/// machine's byte order.
+// Where the program headers are, how many there are, and the machine, by an ELF header of this
+// machine's byte order.
 fn table(header: &[u8; HEADER]) -> Result<(u64, usize, Machine), Error> {
     let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
     let is_wide = header[4] == elf::ELFCLASS64.0;
@@ -98,7 +98,7 @@ fn table(header: &[u8; HEADER]) -> Result<(u64, usize, Machine), Error> {
     Ok((u64::from_ne_bytes(offset), count, machine))
 }
 
-/// The loaded ranges among these program headers.
+// The loaded ones.
 fn ranges(headers: &[u8]) -> Vec<Range> {
     let headers = headers.as_chunks::<RANGE>().0;
     let found = headers.iter().filter_map(|header| {
@@ -130,7 +130,7 @@ pub enum KernelCodeSource {
 #[derive(Debug)]
 pub struct KernelCode {
     memory: Result<Memory, Error>,
-    /// The file that the running kernel was built to, and what its addresses are moved by.
+    // The file that the running kernel was built to, and what its addresses are moved by.
     built: Option<(Binary, u64)>,
 }
 
@@ -192,7 +192,7 @@ impl KernelCode {
     }
 }
 
-/// A small file of the kernel; empty if it cannot be read.
+// Empty if it cannot be read.
 fn whole(path: &str) -> Vec<u8> {
     const MOST: u64 = 1 << 20;
     let mut bytes = Vec::new();
@@ -204,7 +204,7 @@ fn whole(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// A vmlinux with code, of this build.
+// With code, of this build.
 fn vmlinux(finder: &Finder, build_id: &BuildId, release: &str) -> Option<Binary> {
     let mut places = finder.kept_programs(build_id);
     let own = |path: String| FileLocation::below(&Root::default(), path.into());
@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// An ELF core file with a note and two ranges of memory.
+    // With a note and two ranges of memory.
     fn core() -> Vec<u8> {
         let mut bytes = vec![0; HEADER];
         bytes[..4].copy_from_slice(&elf::ELFMAG);
@@ -258,7 +258,6 @@ mod tests {
         bytes
     }
 
-    /// Opens a file with these bytes.
     fn opened(bytes: &[u8]) -> Result<Memory, Error> {
         let file = rustix::fs::memfd_create("core", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let mut file = File::from(file);

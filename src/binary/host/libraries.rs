@@ -29,15 +29,15 @@ use crate::base::{Svma, utf8};
 use crate::binary::{Binary, Exports, Finder, Needed};
 use crate::files::LastLink;
 
-/// The most files that are opened.
+// Files that are opened.
 const FILE_LIMIT: usize = 256;
-/// The most places that are looked at for one program.
+// Places that are looked at for one program.
 const TRY_LIMIT: usize = 1 << 14;
-/// The most directories that files may add to the usual ones for one library.
+// Directories that files may add to the usual ones for one library.
 const DIRECTORY_LIMIT: usize = 256;
-/// The longest file of directories that is read, in bytes.
+// Of a file of directories, in bytes.
 const LIST_LIMIT: u64 = 64 << 10;
-/// The most files that a list of directories may include.
+// Files that a list of directories may include.
 const INCLUDE_LIMIT: usize = 256;
 
 /// A program or library, and what it is linked with, in the order in which names are looked up.
@@ -48,15 +48,14 @@ pub struct Libraries {
     pub problems: Vec<String>,
 }
 
-/// One of the files.
 #[derive(Debug)]
 struct Linked {
     binary: Arc<Binary>,
     exports: OnceLock<Exports>,
     needed: Needed,
-    /// Which file needs it first.
+    // Which file needs it first.
     loader: Option<usize>,
-    /// The directory that `$ORIGIN` stands for, below the finder's root.
+    // The directory that `$ORIGIN` stands for, below the finder's root.
     origin: PathBuf,
 }
 
@@ -141,7 +140,7 @@ impl Libraries {
         });
     }
 
-    /// Where a library may be that the file at index `by` needs.
+    // That the file at index `by` needs.
     fn places(&self, name: &[u8], by: usize, usual: &[PathBuf]) -> Vec<PathBuf> {
         let name = OsStr::from_bytes(name);
         if name.as_bytes().contains(&b'/') {
@@ -170,8 +169,7 @@ impl Libraries {
 }
 
 impl Linked {
-    /// Adds the directories of a list, as far as it says which ones: `$LIB` and `$PLATFORM` are
-    /// the dynamic linker's to know.
+    // As far as the list says which ones: `$LIB` and `$PLATFORM` are the dynamic linker's to know.
     fn directories(&self, list: &[u8], into: &mut Vec<PathBuf>) {
         for item in list.split(|&byte| byte == b':') {
             let rest = [&b"$ORIGIN"[..], b"${ORIGIN}"]
@@ -192,7 +190,7 @@ impl Linked {
     }
 }
 
-/// The directories of every program for the machine of this one.
+// Of every program for the machine of this one.
 fn usual(program: &Binary, finder: &Finder) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     let configured = text(finder, Path::new("/etc/ld.so.conf"));
@@ -231,7 +229,7 @@ fn usual(program: &Binary, finder: &Finder) -> Vec<PathBuf> {
     directories
 }
 
-/// Adds the directory that a line of `/etc/ld.so.conf` names.
+// A line of `/etc/ld.so.conf`.
 fn add(line: &[u8], into: &mut Vec<PathBuf>) {
     let line = line.split(|&byte| byte == b'#').next().unwrap_or(line);
     let path = Path::new(OsStr::from_bytes(line.trim_ascii()));
@@ -240,8 +238,7 @@ fn add(line: &[u8], into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The files that match `DIRECTORY/*.ENDING`, which is how lists of directories include others;
-/// sorted by name.
+// `DIRECTORY/*.ENDING` is how lists of directories include others; sorted by name.
 fn included(finder: &Finder, pattern: &[u8]) -> Vec<PathBuf> {
     let pattern = Path::new(OsStr::from_bytes(pattern));
     let (Some(directory), Some(name)) = (pattern.parent(), pattern.file_name()) else {
@@ -263,7 +260,7 @@ fn included(finder: &Finder, pattern: &[u8]) -> Vec<PathBuf> {
     names.into_iter().map(|name| directory.join(name)).collect()
 }
 
-/// The contents of a short regular file; nothing, if it cannot be read.
+// A short regular file; nothing, if it cannot be read.
 fn text(finder: &Finder, path: &Path) -> Vec<u8> {
     let mut text = Vec::new();
     if let Ok(opened) = finder.root().open(path, LastLink::Follow) {

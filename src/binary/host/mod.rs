@@ -4,7 +4,7 @@
 //!   finder      the file that was mapped when a program ran     places      where copies are kept
 //!   libraries   what the dynamic linker would load              namespaces  files of containers
 //!   kallsyms    the kernel's list of its symbols                vdso        code without a file
-//!   kernel_code the kernel's code, in memory or in a vmlinux    perf_maps   lists of generated code
+//!   kernel_code the kernel's code, in memory or in a vmlinux    perf_maps   generated code
 //!   clock       when a sample was taken
 //! ```
 //!

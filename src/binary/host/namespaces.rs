@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 
-/// How long what was found is believed. Containers come and go.
+// How long what was found is believed. Containers come and go.
 const FRESH: Duration = Duration::from_secs(1);
-/// No more file systems are looked at.
+// No more file systems are looked at.
 const MOST: usize = 256;
 
-/// Directories, and when they were found.
+// Directories, and when they were found.
 type Cached = Option<(Instant, Arc<[PathBuf]>)>;
 
-/// The roots of file systems that are not this process's own, as far as they may be looked at.
+// The roots of file systems that are not this process's own, as far as they may be looked at.
 #[derive(Clone, Debug, Default)]
 pub(in crate::binary) struct Namespaces {
     found: Arc<Mutex<Cached>>,
 }
 
 impl Namespaces {
-    /// One directory for each.
+    // One directory for each.
     pub(in crate::binary) fn roots(&self) -> Arc<[PathBuf]> {
         let mut found = self.found.lock().expect("no worker panics");
         match &*found {
@@ -59,7 +59,7 @@ fn look() -> Vec<PathBuf> {
         .collect()
 }
 
-/// What tells the file systems of two processes apart: the mounts, and where paths begin.
+// What tells the file systems of two processes apart: the mounts, and where paths begin.
 fn view(process: &Path) -> Option<(PathBuf, PathBuf)> {
     let mounts = fs::read_link(process.join("ns/mnt")).ok()?;
     Some((mounts, fs::read_link(process.join("root")).ok()?))

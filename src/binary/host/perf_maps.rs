@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use crate::binary::{Error, PerfMap};
 use crate::files::{ProcessView, Root};
 
-/// When a process ran, as far as its recording says. Its number and the name of its map may have been
-/// another's before, and may be another's since.
+/// When a process ran, as far as its recording says. Its number and the name of its map may have
+/// been another's before, and may be another's since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTimes {
     /// When it started, or became the program that generated code.
@@ -16,16 +16,16 @@ pub struct ProcessTimes {
 }
 
 impl ProcessTimes {
-    /// Whether a process that started then may be this one.
+    // A process that started then.
     fn may_be(self, started: Option<SystemTime>) -> bool {
-        /// The start of the machine is known to a second, and clocks are set.
+        // The start of the machine is known to a second, and clocks are set.
         const SLACK: Duration = Duration::from_secs(5);
         let both = started.zip(self.seen);
         both.is_none_or(|(started, seen)| started <= seen + SLACK)
     }
 }
 
-/// Reads the map of a process below its own root while it lives, else below `root`.
+// Below the process's own root while it lives, else below `root`.
 pub(super) fn read(root: &Root, pid: u32, times: ProcessTimes) -> Result<PerfMap, Error> {
     // What stands for `/` has the files of another machine.
     let is_here = root.directory().is_none();

@@ -1,4 +1,5 @@
-//! Programs and libraries that run and whose file has no name: deleted, replaced, or only ever in memory.
+//! Programs and libraries that run and whose file has no name: deleted, replaced, or only ever in
+//! memory.
 //!
 //! ```text
 //! /proc/PID/exe               /srv/app (deleted)      the text of the link
@@ -18,38 +19,38 @@ use std::time::{Duration, Instant};
 use super::search_directories::FileLocation;
 use crate::files::{living_thread, read_list};
 
-/// No more of the list of a process's mappings is read, and no more of all lists, in bytes.
+// No more of the list of a process's mappings is read, and no more of all lists, in bytes.
 const LIST: usize = 1 << 20;
 const LISTS: usize = 64 << 20;
-/// How long what was found is believed. Programs come and go.
+// How long what was found is believed. Programs come and go.
 const FRESH: Duration = Duration::from_secs(1);
-/// No more programs are looked at.
+// No more programs are looked at.
 const MOST: usize = 1024;
-/// What the kernel adds to the name of a file that is gone.
+// What the kernel adds to the name of a file that is gone.
 const DELETED: &[u8] = b" (deleted)";
 
-/// A program or a library without a name.
+// A program or a library without a name.
 #[derive(Clone, Debug)]
 struct Program {
-    /// The path that it had.
+    // The path that it had.
     path: PathBuf,
-    /// The link that leads to it.
+    // The link that leads to it.
     link: PathBuf,
-    /// Device and inode.
+    // Device and inode.
     file: (u64, u64),
 }
 
-/// Programs, and when they were found.
+// Programs, and when they were found.
 type Cached = Option<(Instant, Arc<[Program]>)>;
 
-/// The programs that run and have no name, as far as this user may look at them.
+// As far as this user may look at them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamelessPrograms {
     found: Arc<Mutex<Cached>>,
 }
 
 impl NamelessPrograms {
-    /// Where the programs are that had this path, and whether they are one file.
+    // With whether they are one file.
     pub(super) fn at(&self, path: &Path) -> (Vec<FileLocation>, bool) {
         let path = without_mark(path);
         let programs = self.programs();
@@ -106,7 +107,7 @@ fn look() -> Vec<Program> {
     programs
 }
 
-/// The files without a name in a list of mappings of code, each once.
+// Of code, each once.
 fn libraries(process: &Path, list: &[u8]) -> Vec<Program> {
     let mut found: Vec<Program> = Vec::new();
     let lines = list.split(|&byte| byte == b'\n');
@@ -128,7 +129,7 @@ fn libraries(process: &Path, list: &[u8]) -> Vec<Program> {
     found
 }
 
-/// The file at the end of a link, if it has no name by the link's text, and can be reached.
+// If it has no name by the link's text, and can be reached.
 fn nameless(text: &[u8], link: PathBuf) -> Option<Program> {
     let path = text.strip_suffix(DELETED)?;
     let file = fs::metadata(&link).ok()?;

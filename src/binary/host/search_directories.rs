@@ -25,23 +25,22 @@ use crate::binary::elf::fields::c_string;
 use crate::binary::elf::source::{FileState, Source};
 use crate::files::{self, LastLink, OpenedFile, Root};
 
-/// The most bytes of a section that only names a file.
+// Of a section that only names a file.
 const LINK_LIMIT: u64 = 64 << 10;
-/// The size of the largest debug file whose checksum is computed, in bytes.
+// In bytes; of a larger debug file no checksum is computed.
 const CHECKSUM_LIMIT: u64 = 4 << 30;
 
-/// Where a file is: a path below a directory that stands for `/`, or one that a person named.
+// A path below a directory that stands for `/`, or one that a person named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::binary) struct FileLocation {
-    /// Nothing leads out of it. `None` for a file that a person named.
+    // Nothing leads out of it. `None` for a file that a person named.
     root: Option<Root>,
     path: PathBuf,
-    /// Whether it is a link of `/proc`, which leads to a file without a name.
+    // Whether it is a link of `/proc`, which leads to a file without a name.
     is_link: bool,
 }
 
 impl FileLocation {
-    /// The file that a person named.
     pub(in crate::binary) fn named(path: &Path) -> FileLocation {
         FileLocation {
             root: None,
@@ -50,7 +49,7 @@ impl FileLocation {
         }
     }
 
-    /// The file to which a link of `/proc/PID` leads, such as `exe`.
+    // A link of `/proc/PID`, such as `exe`.
     pub(in crate::binary) fn of_process(link: &Path) -> FileLocation {
         FileLocation {
             is_link: true,
@@ -58,7 +57,6 @@ impl FileLocation {
         }
     }
 
-    /// The file at an absolute path below a root.
     pub(in crate::binary) fn below(root: &Root, path: PathBuf) -> FileLocation {
         FileLocation {
             root: Some(root.clone()),
@@ -67,20 +65,20 @@ impl FileLocation {
         }
     }
 
-    /// The path for people.
+    // For people.
     pub(in crate::binary) fn full(&self) -> PathBuf {
         let root = self.root.as_ref();
         root.map_or_else(|| self.path.clone(), |root| root.full(&self.path))
     }
 
-    /// The file whose path ends in `suffix` behind the whole path of this one.
+    // `suffix` is behind the whole path of this file.
     pub(in crate::binary) fn with_suffix(&self, suffix: &str) -> FileLocation {
         let mut path = self.path.clone();
         path.as_mut_os_string().push(suffix);
         self.with(path)
     }
 
-    /// Another file below the same root.
+    // Below the same root.
     pub(in crate::binary) fn with(&self, path: PathBuf) -> FileLocation {
         let root = self.root.clone();
         let is_link = false;
@@ -91,7 +89,7 @@ impl FileLocation {
         }
     }
 
-    /// Opens the file, if it is a regular one.
+    // If it is a regular file.
     pub(in crate::binary) fn open(&self) -> Result<OpenedFile, Error> {
         Ok(match &self.root {
             Some(root) => root.open(&self.path, LastLink::Follow)?,
@@ -100,31 +98,30 @@ impl FileLocation {
         })
     }
 
-    /// Opens the ELF file; `budget` counts what it costs.
+    // `budget` counts what it costs.
     pub(in crate::binary) fn elf(&self, budget: &Arc<Budget>) -> Result<Elf, Error> {
         Elf::read(Source::file(self.open()?, budget), budget.clone())
     }
 }
 
-/// The directories.
 #[derive(Debug, Default)]
 pub(in crate::binary) struct SearchDirectories {
-    /// What stands for `/`, for paths that a recording names.
+    // What stands for `/`, for paths that a recording names.
     root: Root,
-    /// Trees of debug files: `/usr/lib/debug`.
+    // Trees of debug files: `/usr/lib/debug`.
     trees: Vec<FileLocation>,
-    /// Caches of recorded programs, in perf's layout: `~/.debug`.
+    // Caches of recorded programs, in perf's layout: `~/.debug`.
     recorded: Vec<PathBuf>,
-    /// Caches of downloads, in the layout of debuginfod's client.
+    // Caches of downloads, in the layout of debuginfod's client.
     fetched: Vec<PathBuf>,
-    /// What the debug information of all files found here may cost.
+    // What the debug information of all files found here may cost.
     pub(in crate::binary) pool: Pool,
-    /// Checksums of files, so that many that name one debug file do not have it read as often.
+    // So that many files that name one debug file do not have it read as often.
     checksums: Mutex<FxHashMap<FileState, u32>>,
 }
 
 impl SearchDirectories {
-    /// The usual directories; `symfs` is a directory that stands for `/`.
+    // `symfs` is a directory that stands for `/`.
     pub(in crate::binary) fn usual(symfs: Option<&Path>) -> SearchDirectories {
         let root = symfs.map(Root::at).unwrap_or_default();
         let usual = Path::new("/usr/lib/debug");
@@ -147,17 +144,15 @@ impl SearchDirectories {
         places
     }
 
-    /// What stands for `/`.
     pub(in crate::binary) fn root(&self) -> &Root {
         &self.root
     }
 
-    /// Where an absolute path that a recording names leads.
+    // An absolute path that a recording names.
     pub(in crate::binary) fn recorded(&self, path: &Path) -> FileLocation {
         FileLocation::below(&self.root, path.to_owned())
     }
 
-    /// Where a copy of the program with this build id may be.
     pub(in crate::binary) fn programs(&self, id: &BuildId) -> Vec<FileLocation> {
         let mut places = Vec::new();
         let hex = id.to_string();
@@ -176,9 +171,8 @@ impl SearchDirectories {
         places
     }
 
-    /// The debug file of a program: by build id, by `.gnu_debuglink`, by path. It is believed
-    /// only if it has the program's build id or the checksum that the program states. `problems`
-    /// has what was not looked at.
+    // By build id, by `.gnu_debuglink`, by path. It is believed only if it has the program's build
+    // id or the checksum that the program states. `problems` has what was not looked at.
     pub(in crate::binary) fn debug_file(
         &self,
         elf: &Elf,
@@ -213,7 +207,7 @@ impl SearchDirectories {
         })
     }
 
-    /// Where the debug file of a program is looked for, in order.
+    // In order.
     pub(in crate::binary) fn debug_places(
         &self,
         elf: &Elf,
@@ -225,8 +219,8 @@ impl SearchDirectories {
         places
     }
 
-    /// The program as a place below a root: what it names is looked for below the same one.
-    /// `None` for a program whose path is not absolute.
+    // What the program names is looked for below the same root. `None` for a program whose path is
+    // not absolute.
     pub(in crate::binary) fn rooted(&self, program: &FileLocation) -> Option<FileLocation> {
         if program.root.is_some() {
             return Some(program.clone());
@@ -244,7 +238,7 @@ impl SearchDirectories {
         }
     }
 
-    /// A file that a program names: below the same root, relative to its directory.
+    // Below the same root, relative to the program's directory.
     pub(in crate::binary) fn named_by(
         &self,
         program: &FileLocation,
@@ -255,7 +249,7 @@ impl SearchDirectories {
         Some(program.with(path))
     }
 
-    /// Where the debug file may be that a program names, or that is found by its path.
+    // Named by the program, or found by its path.
     fn beside(
         &self,
         elf: &Elf,
@@ -281,7 +275,7 @@ impl SearchDirectories {
         places
     }
 
-    /// The supplementary file that `.gnu_debugaltlink` names: a path, a zero byte, a build id.
+    // `.gnu_debugaltlink`: a path, a zero byte, a build id.
     pub(in crate::binary) fn supplement(&self, elf: &Elf, program: &FileLocation) -> Option<Elf> {
         let section = elf.section(b".gnu_debugaltlink")?;
         let link = elf
@@ -301,7 +295,6 @@ impl SearchDirectories {
         found.find(|elf| elf.has(b".debug_info") || elf.has(b".symtab"))
     }
 
-    /// Where debug files are kept by build id.
     fn places_by_id(&self, id: &BuildId) -> Vec<FileLocation> {
         let hex = id.to_string();
         let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
@@ -321,7 +314,6 @@ impl SearchDirectories {
         places
     }
 
-    /// An absolute path under each of the trees of debug files.
     fn under_trees(&self, path: &Path) -> impl Iterator<Item = FileLocation> {
         let relative = path.strip_prefix("/").unwrap_or(Path::new("")).to_owned();
         self.trees
@@ -329,8 +321,8 @@ impl SearchDirectories {
             .map(move |tree| tree.with(tree.path.join(&relative)))
     }
 
-    /// The CRC-32 of a whole file, made once for each file. Holes are not read for it: a debug file
-    /// that is mostly holes does not count.
+    // Made once for each file. Holes are not read for it: a debug file that is mostly holes does
+    // not count.
     fn checksum(&self, source: &Source) -> Result<u32, Error> {
         let size = source.size();
         let what = "the debug file, whose checksum was not made,".to_owned();
@@ -361,8 +353,8 @@ impl SearchDirectories {
     }
 }
 
-/// The caches of debuginfod's client, in the order in which it takes the first that exists
-/// (`debuginfod_query_server` in elfutils). Files are checked by build id, so all of them are used.
+// In the order in which debuginfod's client takes the first that exists (`debuginfod_query_server`
+// in elfutils). Files are checked by build id, so all of them are used.
 fn fetched(named: Option<PathBuf>, home: Option<&Path>, xdg: Option<PathBuf>) -> Vec<PathBuf> {
     // The client takes a relative path from where it runs.
     let named = named.and_then(|path| std::path::absolute(path).ok());
@@ -374,7 +366,7 @@ fn fetched(named: Option<PathBuf>, home: Option<&Path>, xdg: Option<PathBuf>) ->
     all
 }
 
-/// The file at `place` if it has this build id.
+// If it has this build id.
 pub(in crate::binary) fn open(
     place: &FileLocation,
     id: &BuildId,
@@ -384,8 +376,8 @@ pub(in crate::binary) fn open(
     (elf.build_id.as_ref() == Some(id)).then_some(elf)
 }
 
-/// The contents of `.gnu_debuglink`: a file name, zeros up to a multiple of 4 bytes, the CRC-32 of
-/// that file. A name with a slash is not believed.
+// A file name, zeros up to a multiple of 4 bytes, the CRC-32 of that file. A name with a slash is
+// not believed.
 fn debug_link(elf: &Elf) -> Option<(PathBuf, u32)> {
     let section = elf.section(b".gnu_debuglink")?;
     let link = elf
@@ -401,7 +393,7 @@ fn debug_link(elf: &Elf) -> Option<(PathBuf, u32)> {
     Some((PathBuf::from(OsStr::from_bytes(name)), sum))
 }
 
-/// The CRC-32 of a whole file, as zlib has it.
+// CRC-32, as zlib has it.
 fn checksum(source: &Source) -> Result<u32, Error> {
     let mut sum = flate2::Crc::new();
     let mut piece = Vec::new();

@@ -12,7 +12,7 @@ use std::slice::from_raw_parts;
 use crate::base::utf8;
 use crate::binary::{Binary, Error};
 
-/// A vdso has a few pages; more is not believed.
+// A vdso has a few pages; more is not believed.
 const SIZE_LIMIT: u64 = 1 << 20;
 
 /// The vdso of this process, which is that of every process of the running kernel with the same
@@ -51,7 +51,7 @@ pub fn own() -> Result<Binary, Error> {
     Binary::from_bytes(bytes.to_vec())
 }
 
-/// The range at the start of a line of `/proc/PID/maps`, if it may be read.
+// At the start of a line of `/proc/PID/maps`.
 fn range(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;

@@ -26,7 +26,7 @@ pub struct JitPiece {
 pub struct JitCode {
     dump: JitDump,
     file: File,
-    /// The functions that began at an address; `None` where several did at different times.
+    // The functions that began at an address; `None` where several did at different times.
     starts: FxHashMap<u64, Option<u64>>,
 }
 

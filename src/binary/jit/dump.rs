@@ -1,4 +1,5 @@
-//! Jitdump files, as the kernel's `tools/perf/Documentation/jitdump-specification.txt` defines them.
+//! Jitdump files, as the kernel's `tools/perf/Documentation/jitdump-specification.txt` defines
+//! them.
 //!
 //! ```text
 //!   header      u32 magic "JiTD", u32 version, u32 size of the header, u32 ELF machine, u32 0,
@@ -6,8 +7,8 @@
 //!   records     u32 kind, u32 size, u64 time, then by kind
 //!     0 load    u32 pid, u32 tid, u64 vma, u64 address, u64 size, u64 index, name "\0", the code
 //!     1 move    u32 pid, u32 tid, u64 vma, u64 old address, u64 new address, u64 size, u64 index
-//!     2 lines   u64 address, u64 count; of each: u64 address, u32 line, u32 discriminator, file "\0"
-//!               (file "\xff\0": that of the entry before). They are those of the next load
+//!     2 lines   u64 address, u64 count; of each: u64 address, u32 line, u32 discriminator,
+//!               file "\0" ("\xff\0": that of the entry before); they are those of the next load
 //!     3 close   4 unwinding information    others are passed over
 //! ```
 //!
@@ -24,7 +25,7 @@ use crate::base::{GeneratedCode, Interner, NameId};
 use crate::binary::{Error, Machine};
 use crate::files::{LastLink, OpenedFile, Root};
 
-/// V8 adds the size of an ELF header to the addresses of lines, as `perf inject` once needed.
+// V8 adds the size of an ELF header to the addresses of lines, as `perf inject` once needed.
 const ELF_HEADER: u64 = 0x40;
 
 /// A jitdump file: pieces of code, and when they were where.
@@ -34,28 +35,28 @@ pub struct JitDump {
     code: Vec<CompiledCode>,
     lines: Vec<Line>,
     changes: Vec<GeneratedCode>,
-    /// The process as it knows itself.
+    // The process as it knows itself.
     pid: u32,
     has_clock: bool,
-    /// The machine, by its number in ELF files.
+    // By its number in ELF files.
     machine: u16,
-    /// Whether the addresses of lines count from an ELF header before the code.
+    // Whether the addresses of lines count from an ELF header before the code.
     lines_after_header: bool,
     problems: Vec<String>,
 }
 
-/// A piece of code. They are in order of place, and do not overlap.
+// In order of place; they do not overlap.
 #[derive(Clone, Copy, Debug)]
 struct CompiledCode {
     place: u64,
     start: u64,
     size: u64,
     name: NameId,
-    /// Its lines among those of the file.
+    // Its lines among those of the file.
     lines: (u32, u32),
 }
 
-/// A line begins at an offset in the code.
+// It begins at an offset in the code.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     offset: u64,
@@ -94,7 +95,7 @@ impl JitDump {
         JitDump::of_file(opened, path, user)
     }
 
-    /// Reads a jitdump file that was opened and whose process's user is not known.
+    // The process's user is not known.
     pub(in crate::binary) fn read_opened(
         opened: OpenedFile,
         path: &Path,
@@ -160,13 +161,13 @@ impl JitDump {
         &self.problems
     }
 
-    /// Where the code begins that has a place, and its size.
+    // Where the code begins that has a place, and its size.
     pub(super) fn bounds(&self, place: u64) -> Option<(u64, u64)> {
         let code = self.code_at(place)?;
         Some((code.place, code.size))
     }
 
-    /// The instruction set; `None` if it is not known here.
+    // `None` if it is not known here.
     pub(super) fn machine(&self) -> Option<Machine> {
         Machine::of_number(self.machine, true)
     }

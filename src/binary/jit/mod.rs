@@ -30,8 +30,8 @@ pub use perf_map::PerfMap;
 use super::Error;
 use crate::files::OpenedFile;
 
-/// Checks who has written a list. Other users can write to the places where lists are, so a list
-/// counts only if it belongs to the reader, to root or to `user`, whose process it describes.
+// Other users can write to the places where lists are, so a list counts only if it belongs to the
+// reader, to root or to `user`, whose process it describes.
 fn checked(opened: OpenedFile, path: &Path, user: Option<u32>) -> Result<(File, u64), Error> {
     let OpenedFile { file, metadata, .. } = opened;
     // The owner of our own directory in /proc is the user that we act for.

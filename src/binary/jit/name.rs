@@ -18,7 +18,7 @@ use std::fmt::Write;
 pub struct JitNames<'a> {
     pub(super) first: &'a str,
     pub(super) second: Option<&'a str>,
-    /// How many there are besides these two.
+    // How many there are besides these two.
     pub(super) others: u32,
 }
 
@@ -42,18 +42,17 @@ impl<'a> JitNames<'a> {
     }
 }
 
-/// The tags under which V8 lists JavaScript functions. Which of them it uses for a function depends
-/// on when it compiles it; since version 11 there is only `JS`.
+// The tags under which V8 lists JavaScript functions. Which of them it uses for a function depends
+// on when it compiles it; since version 11 there is only `JS`.
 const V8_FUNCTION: [&str; 3] = ["JS", "LazyCompile", "Function"];
-/// Tags of other JavaScript code, which stay.
+// Tags of other JavaScript code, which stay.
 const V8_CODE: [&str; 2] = ["Script", "Eval"];
-/// V8's marks of how code was compiled: by the interpreter, the baseline and two optimizing
-/// compilers.
+// V8's marks of how code was compiled: by the interpreter, the baseline and two optimizing
+// compilers.
 const V8_TIERS: [char; 4] = ['~', '^', '+', '*'];
 
-/// The name of the function that code belongs to, without what tells how the code was compiled.
-/// V8 compiles a hot function several times: `JS:~f a.js:1:2`, then `JS:*f a.js:1:2`. Both are
-/// the function `JS:f a.js:1:2`.
+// V8 compiles a hot function several times: `JS:~f a.js:1:2`, then `JS:*f a.js:1:2`. Both are the
+// function `JS:f a.js:1:2`.
 pub(super) fn function_name(code: &str) -> Cow<'_, str> {
     let Some((tag, rest)) = code.split_once(':') else {
         return Cow::Borrowed(code);

@@ -15,17 +15,16 @@ use crate::base::{Avma, Interner, NameId, utf8};
 use crate::binary::Error;
 use crate::files::{LastLink, Root};
 
-/// The most bytes of a map that are read.
+// Of a map, in bytes.
 const SIZE_LIMIT: u64 = 256 << 20;
-/// The most pieces of code that are kept.
+// Pieces of code that are kept.
 const COUNT_LIMIT: usize = 1 << 22;
-/// Longer names are passed over, in bytes.
+// In bytes; longer names are passed over.
 const NAME_LIMIT: usize = 8 << 10;
 
-/// How far the start of a process, computed from another clock, and the time of a file may be apart.
+// How far the start of a process, computed from another clock, and the time of a file may be apart.
 const CLOCK_SLACK: Duration = Duration::from_secs(5);
 
-/// A piece of code that was compiled while the program ran.
 #[derive(Clone, Copy, Debug)]
 struct CompiledCode {
     start: u64,
@@ -33,7 +32,7 @@ struct CompiledCode {
     function: NameId,
 }
 
-/// A range of addresses at which the same functions were.
+// A range of addresses at which the same functions were.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     start: u64,
@@ -76,7 +75,7 @@ impl PerfMap {
         PerfMap::read_below(&Root::default(), path, user, None)
     }
 
-    /// Reads a map whose path begins at `root`, of a process that began at this time.
+    // The path begins at `root`; the process began at this time.
     pub(in crate::binary) fn read_below(
         root: &Root,
         path: &Path,
@@ -121,7 +120,7 @@ impl PerfMap {
         map
     }
 
-    /// The map of these pieces of code: start, size and name.
+    // Start, size and name.
     pub(crate) fn of<'a>(code: impl Iterator<Item = (u64, u64, &'a str)>) -> PerfMap {
         let mut map = PerfMap::default();
         for (start, size, name) in code {
@@ -147,7 +146,7 @@ impl PerfMap {
         })
     }
 
-    /// Adds a piece of code, if there is room for it.
+    // If there is room for it.
     fn add(&mut self, start: u64, size: u64, name: &str) -> bool {
         let has_room = self.code.len() < COUNT_LIMIT;
         if has_room {
@@ -162,8 +161,8 @@ impl PerfMap {
         has_room
     }
 
-    /// Finds the parts: goes through the borders of all code in order of address and counts, for
-    /// each function, the pieces of code that lie there. Takes n log n steps, however they overlap.
+    // Goes through the borders of all code in order of address and counts, for each function, the
+    // pieces of code that lie there. Takes n log n steps, however they overlap.
     fn settle(&mut self) {
         let code = std::mem::take(&mut self.code);
         let mut borders: Vec<(u64, bool, NameId)> = Vec::with_capacity(2 * code.len());
@@ -217,7 +216,7 @@ impl PerfMap {
     }
 }
 
-/// Start, size and name.
+// Start, size and name.
 fn line_of(line: &[u8]) -> Option<(u64, u64, String)> {
     if line.len() > NAME_LIMIT {
         return None;

@@ -8,14 +8,13 @@ use rustc_hash::FxHashMap;
 use super::Slice;
 use crate::binary::budget::Account;
 
-/// How many bytes of memory a byte of a table takes at most: an abbreviation without attributes has
-/// four, and becomes a value of some 100.
+// Bytes of memory that a byte of a table takes at most: an abbreviation without attributes has
+// four, and becomes a value of some 100.
 const FACTOR: u64 = 32;
 
-/// The tables in `.debug_abbrev`, each read once when a unit needs it.
-///
-/// Tables stand one behind the other, so the start of the next one bounds the work of reading
-/// one: a file whose many units point into one long table costs no more than its size.
+// Each table is read once when a unit needs it. Tables stand one behind the other, so the start of
+// the next one bounds the work of reading one: a file whose many units point into one long table
+// costs no more than its size.
 #[derive(Debug)]
 pub(super) struct Abbreviations<'b> {
     section: Slice<'b>,
@@ -24,7 +23,6 @@ pub(super) struct Abbreviations<'b> {
 }
 
 impl<'b> Abbreviations<'b> {
-    /// The tables that start at these offsets.
     pub(super) fn new(section: Slice<'b>, mut starts: Vec<usize>) -> Abbreviations<'b> {
         starts.sort_unstable();
         starts.dedup();
@@ -35,7 +33,6 @@ impl<'b> Abbreviations<'b> {
         }
     }
 
-    /// The table at `offset`, if it can be read.
     pub(super) fn table(
         &self,
         offset: usize,
@@ -93,7 +90,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
     bytes.len().checked_sub(rest.len())
 }
 
-/// The low bits of a number of variable length (LEB128).
+// LEB128.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     let mut shift: u32 = 0;

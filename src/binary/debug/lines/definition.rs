@@ -17,17 +17,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Debug, DefinitionKey, Slice, names};
 
-/// How many steps are gone along a chain.
+// Steps along a chain.
 const STEPS: usize = 16;
 
-/// The file in which an entry stands, which decides what its references mean.
+// It decides what the references of an entry mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) enum DebugFile {
-    /// The file with the debug information.
     Main,
-    /// The supplementary file.
     Supplement,
-    /// The `.dwo` or `.dwp` part of this unit: references do not leave the unit.
+    // The `.dwo` or `.dwp` part of this unit: references do not leave the unit.
     #[serde(skip)]
     Split(usize),
 }
@@ -36,7 +34,7 @@ pub(super) enum DebugFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DefinitionId {
     pub(super) place: DebugFile,
-    /// The offset of its unit's header, then that of the entry in the unit.
+    // The offset of its unit's header, then that of the entry in the unit.
     pub(super) unit: usize,
     pub(super) entry: usize,
 }
@@ -48,7 +46,7 @@ impl DefinitionId {
     }
 }
 
-/// A position in the source, as numbers of one unit; 0 stands for an unknown line or column.
+// As numbers of one unit; 0 stands for an unknown line or column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) file: Option<u64>,
@@ -56,25 +54,23 @@ pub(super) struct Position {
     pub(super) column: u32,
 }
 
-/// What the debug information says of one function.
 #[derive(Clone, Debug)]
 pub(super) struct Definition<'b> {
-    /// Identifies the entry that the names and the declaration were read from.
+    // The entry that the names and the declaration were read from.
     pub(super) id: DefinitionId,
-    /// Identifies the last entry of the chain. Frames with one root are one function.
+    // The last entry of the chain. Frames with one root are one function.
     pub(super) root: DefinitionId,
-    /// Whether other units can call it by its name, which therefore is the only one in its module.
+    // Whether other units can call it by its name, which therefore is the only one in its module.
     pub(super) is_external: bool,
-    /// Whether it was inlined somewhere in its unit.
+    // Whether it was inlined somewhere in its unit.
     pub(super) is_inlined: bool,
     pub(super) linkage_name: Option<&'b [u8]>,
     pub(super) name: Option<&'b [u8]>,
-    /// Where it is declared, and the unit that numbers the file.
+    // With the unit that numbers the file.
     pub(super) declared: Option<(Position, DefinitionId)>,
 }
 
 impl<'b> Definition<'b> {
-    /// What it is known by.
     pub(super) fn key(&self) -> DefinitionKey {
         DefinitionKey {
             id: self.id,
@@ -82,13 +78,12 @@ impl<'b> Definition<'b> {
         }
     }
 
-    /// The linkage name; where there is none, the plain name.
+    // Where there is no linkage name, the plain name.
     pub(super) fn any_name(&self) -> Option<&'b [u8]> {
         self.linkage_name.or(self.name)
     }
 }
 
-/// What one entry says.
 struct Entry<'b> {
     linkage_name: Option<&'b [u8]>,
     name: Option<&'b [u8]>,
@@ -98,7 +93,6 @@ struct Entry<'b> {
     origin: Option<AttributeValue<Slice<'b>>>,
 }
 
-/// An entry and what is needed to read it.
 #[derive(Clone, Copy)]
 pub(super) struct At<'d, 'b> {
     pub(super) offset: UnitOffset,
@@ -117,7 +111,7 @@ impl At<'_, '_> {
     }
 }
 
-/// The definition that the entry stems from. Each is read once and shared by all its copies.
+// Each definition is read once and shared by all copies.
 pub(super) fn of<'d, 'b>(at: At<'d, 'b>, debug: &'d Debug<'b>) -> Option<Arc<Definition<'b>>> {
     let first = entry(at)?;
     let mut at = at;
@@ -179,7 +173,6 @@ fn read<'d, 'b>(at: At<'d, 'b>, first: Entry<'b>, debug: &'d Debug<'b>) -> Defin
     found
 }
 
-/// The entry that a reference leads to.
 fn follow<'d, 'b>(
     reference: AttributeValue<Slice<'b>>,
     from: At<'d, 'b>,
@@ -212,7 +205,6 @@ fn elsewhere<'d, 'b>(
     })
 }
 
-/// The entry of an id, with its unit.
 pub(super) fn at<'d, 'b>(id: DefinitionId, debug: &'d Debug<'b>) -> Option<At<'d, 'b>> {
     if let DebugFile::Split(index) = id.place {
         let unit = debug
@@ -273,7 +265,7 @@ fn entry<'b>(at: At<'_, 'b>) -> Option<Entry<'b>> {
     Some(found)
 }
 
-/// The number of a file. Index 0 meant no file before DWARF 5 and means the first file since.
+// Index 0 meant no file before DWARF 5 and means the first file since.
 pub(super) fn file(unit: UnitRef<'_, Slice<'_>>, value: AttributeValue<Slice<'_>>) -> Option<u64> {
     match value {
         AttributeValue::FileIndex(index) if index > 0 || unit.header.version() >= 5 => Some(index),
@@ -281,7 +273,7 @@ pub(super) fn file(unit: UnitRef<'_, Slice<'_>>, value: AttributeValue<Slice<'_>
     }
 }
 
-/// A line or column; 0 for none and for those that cannot be.
+// 0 for none and for those that cannot be.
 pub(super) fn number(value: Option<u64>) -> u32 {
     value
         .and_then(|value| u32::try_from(value).ok())

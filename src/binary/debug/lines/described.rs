@@ -44,8 +44,8 @@ pub struct Described {
     pub is_of_main_source: bool,
     /// Whether its unit has code. One that link-time optimization made for copies has none.
     pub has_unit_code: bool,
-    /// Whether it may be any of several instances of a template, as it has neither a linkage name nor
-    /// types.
+    /// Whether it may be any of several instances of a template, as it has neither a linkage name
+    /// nor types.
     pub may_be_instance: bool,
     /// Where its code starts, if it has code in its unit and may be any of several instances.
     pub code: Option<u64>,
@@ -168,7 +168,6 @@ fn units_at<'l, 'b>(debug: &'l Debug<'b>, address: Svma) -> impl Iterator<Item =
     candidates.filter_map(|index| debug.units.unit(index, &debug.dwarf, &debug.account))
 }
 
-/// The unit with the entry of this id.
 fn unit_of<'l, 'b>(id: DefinitionId, debug: &'l Debug<'b>) -> Option<&'l Unit<'b>> {
     let (units, dwarf) = match id.place {
         DebugFile::Main => (&debug.units, &debug.dwarf),

@@ -13,30 +13,29 @@ use super::line_rows::Rows;
 use super::ranges::RangeAttributes;
 use crate::binary::budget::Account;
 
-/// Lines of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) file: u64,
     pub(super) first: u32,
     pub(super) last: u32,
-    /// How often the file was seen.
+    // How often the file was seen.
     seen: u32,
 }
 
-/// The lines of the functions of a unit, by the entries that their copies stem from.
+// By the entries that copies of the functions stem from.
 #[derive(Debug, Default)]
 pub(super) struct Extents(FxHashMap<UnitOffset, Vec<Extent>>);
 
-/// A function or copy around the next entry.
+// A function or copy around the next entry.
 struct Open {
     depth: isize,
     origin: UnitOffset,
-    /// Where it begins, until a copy inside of it begins there too.
+    // Where it begins, until a copy inside of it begins there too.
     begin: Option<u64>,
 }
 
 impl Extents {
-    /// Reads the whole unit, up to the first entry that cannot be read.
+    // The whole unit, up to the first entry that cannot be read.
     pub(super) fn read(
         unit: UnitRef<'_, Slice<'_>>,
         rows: &Rows<'_>,
@@ -48,7 +47,7 @@ impl Extents {
         extents
     }
 
-    /// The lines of the function, in the file that is seen most often.
+    // In the file that is seen most often.
     pub(super) fn of(&self, origin: UnitOffset) -> Option<Extent> {
         let files = self.0.get(&origin)?.iter();
         files

@@ -11,16 +11,16 @@ use super::inlines::Inlines;
 use super::ranges::RangeAttributes;
 use crate::binary::budget::Account;
 
-/// How many ranges before an address are looked at. Functions do not overlap in sound files; where
-/// the linker folded equal ones, a few share a range.
+// Ranges before an address. Functions do not overlap in sound files; where the linker folded equal
+// ones, a few share a range.
 const LOOKS: usize = 16;
 
-/// A `DW_TAG_subprogram` with code.
+// A `DW_TAG_subprogram` with code.
 #[derive(Debug)]
 pub(super) struct Function<'b> {
-    /// Where its entry is in the unit.
+    // Where its entry is in the unit.
     pub(super) offset: UnitOffset,
-    /// What it is, once it was asked for.
+    // Once it was asked for.
     pub(super) definition: OnceLock<Option<Arc<Definition<'b>>>>,
     inlines: OnceLock<Inlines<'b>>,
 }
@@ -32,18 +32,16 @@ struct Range {
     function: u32,
 }
 
-/// The functions of a unit.
 #[derive(Debug, Default)]
 pub(super) struct Functions<'b> {
     functions: Vec<Function<'b>>,
     ranges: Vec<Range>,
-    /// Where functions start, by the entry that states what they are: their own, or the one that
-    /// it refers to. Sorted.
+    // By the entry that states what functions are: their own, or the one that it refers to. Sorted.
     starts: Vec<(UnitOffset, u64)>,
 }
 
 impl<'b> Functions<'b> {
-    /// Reads the whole unit for its functions, up to the first entry that cannot be read.
+    // The whole unit, up to the first entry that cannot be read.
     pub(super) fn read(unit: UnitRef<'_, Slice<'b>>, account: &Account) -> Functions<'b> {
         let mut all = Functions::default();
         // What was read before an error stays.
@@ -100,19 +98,17 @@ impl<'b> Functions<'b> {
         Ok(())
     }
 
-    /// Whether there is any code.
     pub(super) fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// Where the code starts that the entry at `origin` is about.
+    // The code that the entry at `origin` is about.
     pub(super) fn start(&self, origin: UnitOffset) -> Option<u64> {
         let at = self.starts.partition_point(|&(known, _)| known < origin);
         let &(found, start) = self.starts.get(at)?;
         (found == origin).then_some(start)
     }
 
-    /// The function that contains `address`.
     pub(super) fn at(&self, address: u64) -> Option<&Function<'b>> {
         let after = self.ranges.partition_point(|range| range.begin <= address);
         let before = self.ranges.get(..after)?;
@@ -123,7 +119,6 @@ impl<'b> Functions<'b> {
 }
 
 impl<'b> Function<'b> {
-    /// The calls that were inlined into it.
     pub(super) fn inlines(&self, unit: UnitRef<'_, Slice<'b>>, account: &Account) -> &Inlines<'b> {
         self.inlines
             .get_or_init(|| Inlines::read(self.offset, unit, account))

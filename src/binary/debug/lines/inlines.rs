@@ -21,20 +21,20 @@ use super::definition::{self, Definition, Position};
 use super::ranges::RangeAttributes;
 use crate::binary::budget::Account;
 
-/// Calls nested deeper are left out. Compilers stay far below.
+// Calls nested deeper are left out. Compilers stay far below.
 const DEPTH_LIMIT: usize = 512;
 
-/// How many bytes of entries are walked over before they are counted.
+// Bytes of entries that are walked over before they are counted.
 const PORTION: usize = 4096;
 
-/// A `DW_TAG_inlined_subroutine`.
+// A `DW_TAG_inlined_subroutine`.
 #[derive(Debug)]
 pub(super) struct Call<'b> {
-    /// Where its entry is in the unit.
+    // Where its entry is in the unit.
     pub(super) offset: UnitOffset,
-    /// The function that was inlined, once it was asked for.
+    // The function that was inlined, once it was asked for.
     pub(super) definition: OnceLock<Option<Arc<Definition<'b>>>>,
-    /// Where it is called.
+    // Where it is called.
     pub(super) from: Position,
 }
 
@@ -46,7 +46,6 @@ struct Range {
     end: u64,
 }
 
-/// The calls that were inlined into one function.
 #[derive(Debug, Default)]
 pub(super) struct Inlines<'b> {
     calls: Vec<Call<'b>>,
@@ -54,7 +53,7 @@ pub(super) struct Inlines<'b> {
 }
 
 impl<'b> Inlines<'b> {
-    /// Reads the entries below the function at `offset`, up to the first that cannot be read.
+    // Below the function at `offset`, up to the first entry that cannot be read.
     pub(super) fn read(
         offset: UnitOffset,
         unit: UnitRef<'_, Slice<'b>>,
@@ -145,7 +144,7 @@ impl<'b> Inlines<'b> {
         Ok(())
     }
 
-    /// The calls around `address`, outermost first.
+    // Outermost first.
     pub(super) fn chain(&self, address: u64) -> Vec<usize> {
         let mut chain = Vec::new();
         let mut rest = self.ranges.as_slice();
@@ -162,14 +161,12 @@ impl<'b> Inlines<'b> {
         chain
     }
 
-    /// One of the calls.
     pub(super) fn call(&self, index: usize) -> Option<&Call<'b>> {
         self.calls.get(index)
     }
 }
 
 impl Call<'_> {
-    /// Takes note of an attribute if it says where the call is.
     fn add(&mut self, unit: UnitRef<'_, Slice<'_>>, attribute: &Attribute<Slice<'_>>) {
         match attribute.name() {
             gimli::DW_AT_call_file => self.from.file = definition::file(unit, attribute.value()),

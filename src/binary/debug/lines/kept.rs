@@ -17,8 +17,8 @@ use super::{DefinitionKey, InlineFrame};
 use crate::base::Interner;
 use crate::cache;
 
-/// The kind of an answer, then what was asked. Files and definitions come first: the others refer to
-/// them, and where there is no room it is the last rows that go.
+// The kind of an answer, then what was asked. Files and definitions come first: the others refer to
+// them, and where there is no room it is the last rows that go.
 type Key = [u8; 18];
 
 const FILE: u8 = 0;
@@ -50,11 +50,11 @@ fn entry_key(kind: u8, file: u8, unit: u64, entry: u64) -> Key {
     key
 }
 
-/// What is known of a definition wherever it occurs.
+// Known wherever the definition occurs.
 #[derive(Serialize, Deserialize)]
 struct KeptDefinition<'k> {
     root: DefinitionId,
-    /// Its linkage name, or else its plain one.
+    // The linkage name, or else the plain one.
     name: Option<&'k str>,
 }
 
@@ -66,11 +66,10 @@ struct KeptFrame {
     line: u32,
 }
 
-/// What is kept of the debug information of one file.
 #[derive(Debug)]
 pub(in crate::binary) struct Kept {
     rows: cache::Kept<18>,
-    /// The source files by their numbers, those that were known before first.
+    // By their numbers, those that were known before first.
     files: OnceLock<Mutex<Interner>>,
 }
 
@@ -82,7 +81,6 @@ impl Kept {
         }
     }
 
-    /// Whether frames of any address were kept before.
     pub(in crate::binary) fn is_any_known(&self) -> bool {
         let keys = self.rows.known().map_or(&[][..], |known| known.keys());
         let is_of_frames = |key: &Key| [FRAMES, FRAMES_WITH_LINES].contains(&key[0]);
@@ -93,12 +91,12 @@ impl Kept {
         self.rows.store()
     }
 
-    /// Notes that an answer depends on more than the file.
+    // The answer depends on more than the file.
     pub(super) fn depends_on_others(&self) {
         self.rows.close();
     }
 
-    /// Puts the frames of an address into `out`. Returns whether they are known.
+    // Returns whether the frames are known.
     pub(super) fn frames<'l>(
         &'l self,
         address: u64,
@@ -152,7 +150,7 @@ impl Kept {
         self.rows.add(key(kind, address), &frames);
     }
 
-    /// The definition of the function around an address, if it is known whether there is one.
+    // If it is known whether there is a definition.
     pub(super) fn around(&self, address: u64) -> Option<Option<DefinitionKey>> {
         let found: Option<DefinitionId> = self.rows.get(&key(AROUND, address))?;
         match found {
@@ -169,7 +167,7 @@ impl Kept {
         self.rows.add(key(AROUND, address), &id);
     }
 
-    /// The line of an address, if it is known whether it has one.
+    // If it is known whether the address has a line.
     pub(super) fn line(&self, address: u64) -> Option<Option<(&str, u32)>> {
         let found: Option<(u32, u32)> = self.rows.get(&key(LINE, address))?;
         match found {
@@ -183,7 +181,7 @@ impl Kept {
         self.rows.add(key(LINE, address), &found);
     }
 
-    /// The name of a definition, if it is known whether it has one.
+    // If it is known whether the definition has a name.
     pub(super) fn name(&self, id: DefinitionId) -> Option<Option<&str>> {
         Some(self.named(id)?.1)
     }
@@ -201,7 +199,7 @@ impl Kept {
         }
     }
 
-    /// What a definition was described as, if that was asked for.
+    // If that was asked for.
     pub(super) fn described(&self, id: DefinitionId) -> Option<Option<Described>> {
         self.rows.get(&definition_key(DESCRIPTION, id)?)
     }

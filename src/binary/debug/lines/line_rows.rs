@@ -8,24 +8,23 @@ use gimli::{IncompleteLineProgram, LineProgramHeader, UnitRef};
 use super::{Slice, names, text};
 use crate::binary::budget::Account;
 
-/// How many rows are taken from the account at a time.
+// Rows that are taken from the account at a time.
 const PORTION: u64 = 1024;
-/// Longer paths name no file on Linux (PATH_MAX) and are left out.
+// Longer paths name no file on Linux (PATH_MAX) and are left out.
 const PATH_LIMIT: usize = 4096;
-/// How many copies of a path there may be in memory.
+// Copies of a path in memory.
 const PATH_COPIES: u64 = 3;
 
-/// What the rows say of an address and those behind it.
+// Of an address and those behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineRow {
     address: u64,
-    /// The number of the file.
     pub(super) file: u64,
-    /// The line; 0 when the code comes from no line.
+    // 0 when the code comes from no line.
     pub(super) line: u32,
 }
 
-/// Rows in order of address without a gap.
+// Rows in order of address without a gap.
 #[derive(Clone, Copy, Debug)]
 struct Sequence {
     begin: u64,
@@ -34,7 +33,6 @@ struct Sequence {
     behind: usize,
 }
 
-/// The line rows of a unit.
 #[derive(Debug)]
 pub(super) struct Rows<'b> {
     header: LineProgramHeader<Slice<'b>>,
@@ -44,7 +42,7 @@ pub(super) struct Rows<'b> {
 }
 
 impl<'b> Rows<'b> {
-    /// Runs the line program, up to the first instruction that cannot be read.
+    // Up to the first instruction that cannot be read.
     pub(super) fn read(program: IncompleteLineProgram<Slice<'b>>, account: &Account) -> Rows<'b> {
         // Many units may share one program, which may make no rows however long it runs.
         if !account.take(program.header().raw_program_buf().len() as u64) {
@@ -114,7 +112,6 @@ impl<'b> Rows<'b> {
         }
     }
 
-    /// The row of `address`.
     pub(super) fn at(&self, address: u64) -> Option<LineRow> {
         let after = self.sequences.partition_point(|s| s.begin <= address);
         let sequence = self.sequences.get(after.checked_sub(1)?)?;
@@ -126,12 +123,11 @@ impl<'b> Rows<'b> {
         rows.get(after.checked_sub(1)?).copied()
     }
 
-    /// The ranges of the sequences, as (begin, end).
+    // As (begin, end).
     pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         self.sequences.iter().map(|s| (s.begin, s.end))
     }
 
-    /// The path of a file: see [`path`].
     pub(super) fn path(
         &self,
         file: u64,
@@ -155,8 +151,8 @@ impl<'b> Rows<'b> {
     }
 }
 
-/// The path of a file of a line program: the directory of the compilation, the directory of the
-/// file and its name, as far as the latter are relative.
+// The directory of the compilation, the directory of the file and its name, as far as the latter
+// are relative.
 pub(super) fn path<'b>(
     header: &LineProgramHeader<Slice<'b>>,
     file: u64,
@@ -185,7 +181,7 @@ pub(super) fn path<'b>(
     Some(path)
 }
 
-/// Appends `part`, or replaces the path by it if it is absolute.
+// An absolute part replaces the path.
 pub(super) fn join(path: &mut String, part: &str) {
     if part.starts_with('/') {
         path.clear();

@@ -1,7 +1,7 @@
 //! Source lines and inlined calls, from DWARF.
 //!
 //! ```text
-//!   address ─▶ units     which compilation unit        .debug_aranges, else the ranges of each unit
+//!   address ─▶ units     which compilation unit        .debug_aranges, else each unit's ranges
 //!                │
 //!                ├─▶ rows      its line and file       .debug_line
 //!                └─▶ functions its function            .debug_info: subprograms with their ranges
@@ -97,29 +97,29 @@ pub struct DefinitionKey {
     pub root: DefinitionId,
 }
 
-/// Looks addresses up in DWARF debug information: see [`Binary::lines`](crate::binary::Binary::lines).
+/// Looks addresses up in DWARF debug information: see
+/// [`Binary::lines`](crate::binary::Binary::lines).
 ///
 /// It is `Sync`. Workers that share one share what it has read; workers that each make their own
 /// read again what others have read.
 #[derive(Debug)]
 pub struct Lines<'b> {
-    /// The file, which has its debug information read when it is needed. `None` for one without.
+    // Its debug information is read when it is needed. `None` for a file without.
     binary: Option<&'b Binary>,
     debug: OnceLock<Option<Debug<'b>>>,
 }
 
-/// The debug information of one file, as far as it has been read.
 #[derive(Debug)]
 struct Debug<'b> {
     info: &'b DebugInfo,
     dwarf: gimli::Dwarf<Slice<'b>>,
     units: Units<'b>,
-    /// The units of the supplementary file (`.gnu_debugaltlink`), if there is one.
+    // The units of the supplementary file (`.gnu_debugaltlink`), if there is one.
     supplement: Option<Units<'b>>,
     package: Option<gimli::DwarfPackage<Slice<'b>>>,
     definitions: Mutex<FxHashMap<DefinitionId, Arc<Definition<'b>>>>,
     account: Account,
-    /// What is to be told if an answer depends on more than these.
+    // What is to be told if an answer depends on more than these.
     kept: Option<&'b Kept>,
 }
 
@@ -139,7 +139,7 @@ impl<'b> Lines<'b> {
         }
     }
 
-    /// The debug information, which is read now if it was not needed before.
+    // Read now if it was not needed before.
     fn debug(&self) -> Option<&Debug<'b>> {
         let binary = self.binary?;
         let debug = self.debug.get_or_init(|| {
@@ -149,7 +149,6 @@ impl<'b> Lines<'b> {
         debug.as_ref()
     }
 
-    /// What was answered before, and is to be kept.
     fn kept(&self) -> Option<&'b Kept> {
         self.binary?.kept_lines()
     }
@@ -160,8 +159,8 @@ impl<'b> Lines<'b> {
         self.put_frames(address, true, out);
     }
 
-    /// Does the same without files and lines: line tables are read only where nothing else knows the
-    /// address.
+    /// [`Lines::frames`] without files and lines: line tables are read only where nothing else
+    /// knows the address.
     pub fn frames_without_lines<'l>(&'l self, address: Svma, out: &mut Vec<InlineFrame<'l>>) {
         self.put_frames(address, false, out);
     }
@@ -184,9 +183,9 @@ impl<'b> Lines<'b> {
         }
     }
 
-    /// The text of a source file that the compiler has put into the debug information of the code at
-    /// `address` (clang's `-gembed-source`), by the path that [`InlineFrame::file`] has. Texts of
-    /// `limit` bytes or more are passed over.
+    /// The text of a source file that the compiler has put into the debug information of the code
+    /// at `address` (clang's `-gembed-source`), by the path that [`InlineFrame::file`] has. Texts
+    /// of `limit` bytes or more are passed over.
     pub fn embedded_source(&self, address: Svma, path: &str, limit: usize) -> Option<Cow<'b, str>> {
         let debug = self.debug()?;
         let mut candidates = debug.units.candidates(address.0, debug);
@@ -247,7 +246,6 @@ impl<'b> Debug<'b> {
     }
 }
 
-/// A name as text.
 fn text(name: &[u8]) -> Cow<'_, str> {
     utf8(name)
 }

@@ -5,10 +5,9 @@ use gimli::{AttributeValue, Section as _, UnitRef};
 use super::Slice;
 use crate::binary::elf::fields::c_string;
 
-/// How long a name may be.
 const LENGTH_LIMIT: usize = 64 << 10;
 
-/// The bytes of a string attribute, wherever they stand. The search for their end is bounded.
+// Wherever they stand. The search for their end is bounded.
 pub(super) fn string<'b>(
     value: AttributeValue<Slice<'b>>,
     unit: UnitRef<'_, Slice<'b>>,
@@ -16,7 +15,6 @@ pub(super) fn string<'b>(
     string_up_to(LENGTH_LIMIT, value, unit)
 }
 
-/// The same with another bound on its length.
 pub(super) fn string_up_to<'b>(
     limit: usize,
     value: AttributeValue<Slice<'b>>,

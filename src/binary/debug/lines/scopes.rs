@@ -1,5 +1,6 @@
 //! Names qualified by what stands around an entry, as demanglers print them, for functions that
-//! have no linkage name: `(anonymous namespace)::handle(int)`, `run()::{lambda(int)#1}::operator()(int) const`.
+//! have no linkage name: `(anonymous namespace)::handle(int)`,
+//! `run()::{lambda(int)#1}::operator()(int) const`.
 
 use gimli::constants as dw;
 use gimli::{AttributeValue, DwAt, DwLang, UnitOffset, UnitRef};
@@ -10,17 +11,16 @@ use crate::base::Language;
 use crate::binary::budget::Account;
 use crate::binary::demangle;
 
-/// How many scopes are named around a function, and how many steps a type may take.
+// Scopes that are named around a function, and steps that a type may take.
 const STEPS: usize = 16;
-/// How many parameters are printed.
 const PARAMETERS: usize = 64;
 
-/// The scopes of a unit: namespaces, types and functions with what stands in them.
+// Namespaces, types and functions with what stands in them.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    /// Sorted by offset; a parent stands before its children.
+    // Sorted by offset; a parent stands before its children.
     scopes: Vec<Scope>,
-    /// Whether there are types: where there are none (`-g1`), parameters are not known either.
+    // Where there are no types (`-g1`), parameters are not known either.
     pub(super) has_types: bool,
 }
 
@@ -31,7 +31,7 @@ struct Scope {
 }
 
 impl Scopes {
-    /// Reads the whole unit, up to the first entry that cannot be read.
+    // The whole unit, up to the first entry that cannot be read.
     pub(super) fn read(unit: UnitRef<'_, Slice<'_>>, account: &Account) -> Scopes {
         let mut scopes = Scopes::default();
         // What was read before an error stays.
@@ -70,7 +70,7 @@ impl Scopes {
         found.ok()
     }
 
-    /// The scopes around the scope of an index, innermost first.
+    // Innermost first.
     fn around(&self, index: usize) -> impl Iterator<Item = usize> {
         let parent = |&at: &usize| Some(self.scopes.get(at)?.parent? as usize);
         std::iter::successors(parent(&index), parent)
@@ -94,7 +94,7 @@ fn is_type(tag: gimli::DwTag) -> bool {
     .contains(&tag)
 }
 
-/// The line of the closure type around an entry: its call operator has no line of its own.
+// The call operator of a closure type has no line of its own.
 pub(super) fn closure_line<'b>(at: At<'_, 'b>, scopes: &Scopes) -> Option<(u64, u32)> {
     let around = scopes.around(scopes.index(at.offset)?).next()?;
     let offset = scopes.offset(around)?;
@@ -107,7 +107,7 @@ pub(super) fn closure_line<'b>(at: At<'_, 'b>, scopes: &Scopes) -> Option<(u64, 
     (line > 0).then_some((definition::file(at.unit, file)?, line))
 }
 
-/// The qualified name of the function `own` whose entry is `at`.
+// Of the function `own` whose entry is `at`.
 pub(super) fn qualified<'d, 'b>(
     at: At<'d, 'b>,
     own: &str,
@@ -147,7 +147,6 @@ pub(super) fn qualified<'d, 'b>(
     parts.join("::")
 }
 
-/// The name of a namespace or type.
 fn scope_name(
     unit: UnitRef<'_, Slice<'_>>,
     index: usize,
@@ -188,7 +187,7 @@ fn scope_name(
     format!("{{lambda({signature})#{number}}}")
 }
 
-/// The parameters of the call operator of a closure type.
+// The parameters of the call operator.
 fn closure(unit: UnitRef<'_, Slice<'_>>, index: usize, scopes: &Scopes) -> Option<String> {
     let inside = scopes.scopes.get(index.checked_add(1)?..)?.iter();
     // Members come next, before anything whose parent stands further out.
@@ -200,8 +199,7 @@ fn closure(unit: UnitRef<'_, Slice<'_>>, index: usize, scopes: &Scopes) -> Optio
     Some(parameters(unit, UnitOffset(operator.entry), scopes)?.0)
 }
 
-/// The types of the parameters of a function, and whether it is a `const` member; `None` where a
-/// type cannot be printed.
+// And whether the function is a `const` member; `None` where a type cannot be printed.
 fn parameters(
     unit: UnitRef<'_, Slice<'_>>,
     offset: UnitOffset,
@@ -243,7 +241,7 @@ fn parameters(
     Some((types.join(", "), is_const))
 }
 
-/// A type as demanglers print it: `char const*`.
+// As demanglers print it: `char const*`.
 fn type_name(
     unit: UnitRef<'_, Slice<'_>>,
     of: AttributeValue<Slice<'_>>,
@@ -299,7 +297,7 @@ fn type_in_scope(unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset, scopes: &Scop
     parts.join("::")
 }
 
-/// What C++ names call a type that debug information calls otherwise.
+// What C++ names call a type that debug information calls otherwise.
 fn base_name(name: &str) -> &str {
     match name {
         "long int" => "long",
@@ -313,7 +311,6 @@ fn base_name(name: &str) -> &str {
     }
 }
 
-/// The language of a unit's source.
 pub(super) fn language(unit: UnitRef<'_, Slice<'_>>) -> Option<DwLang> {
     let root = unit.entries_raw(None).ok()?.next_offset();
     match attribute(unit, root, gimli::DW_AT_language)? {
@@ -322,7 +319,6 @@ pub(super) fn language(unit: UnitRef<'_, Slice<'_>>) -> Option<DwLang> {
     }
 }
 
-/// What the names of a unit are written in.
 pub(super) fn names_language(unit: UnitRef<'_, Slice<'_>>) -> Language {
     match language(unit) {
         Some(

@@ -24,10 +24,9 @@ pub struct StatedSource {
     pub language: Option<u16>,
 }
 
-/// The paths that are looked for, by the last part of each, with their places in the answer.
+// By the last part of each path, with their places in the answer.
 pub(super) type Wanted<'p> = FxHashMap<&'p [u8], Vec<(usize, &'p str)>>;
 
-/// The paths by their last parts.
 pub(super) fn wanted<'p>(paths: &[&'p str]) -> Wanted<'p> {
     let mut wanted = Wanted::default();
     for (place, path) in paths.iter().enumerate() {
@@ -39,7 +38,7 @@ pub(super) fn wanted<'p>(paths: &[&'p str]) -> Wanted<'p> {
     wanted
 }
 
-/// Fills in what the unit states of the wanted paths of which nothing is known yet.
+// Of the wanted paths of which nothing is known yet.
 pub(super) fn add<'b>(
     unit: &Unit<'b>,
     debug: &Debug<'b>,
@@ -132,7 +131,7 @@ fn is_near(unit: UnitRef<'_, Slice<'_>>, path: &str) -> bool {
         .any(|near| !near.is_empty() && path.starts_with(near))
 }
 
-/// The parts of a path, as they are where no link is on the way.
+// As they are where no link is on the way.
 pub(super) fn normal(path: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -147,7 +146,7 @@ pub(super) fn normal(path: &str) -> Vec<String> {
     parts
 }
 
-/// How sources, headers and generated sources are named that compilers of these languages read.
+// How sources, headers and generated sources are named that compilers of these languages read.
 const ENDINGS: &[(&[DwLang], &[&str])] = &[
     (
         &[

@@ -13,10 +13,9 @@ use super::ranges::RangeAttributes;
 use super::scopes::Scopes;
 use super::{Debug, InlineFrame, Slice, text};
 
-/// A unit and what has been read of it.
 #[derive(Debug)]
 pub(super) struct Unit<'b> {
-    /// Its number among the units of its file.
+    // Among the units of its file.
     index: usize,
     main: gimli::Unit<Slice<'b>>,
     split: OnceLock<Option<Box<Split<'b>>>>,
@@ -26,7 +25,7 @@ pub(super) struct Unit<'b> {
     extents: OnceLock<Extents>,
 }
 
-/// The part of a unit that stands in a `.dwo` or `.dwp` file: everything but its line rows.
+// In a `.dwo` or `.dwp` file: everything but the unit's line rows.
 #[derive(Debug)]
 struct Split<'b> {
     dwarf: gimli::Dwarf<Slice<'b>>,
@@ -46,13 +45,12 @@ impl<'b> Unit<'b> {
         }
     }
 
-    /// The unit as it stands in the file itself. `dwarf` is that file.
+    // As it stands in the file itself, `dwarf`.
     pub(super) fn main<'u>(&'u self, dwarf: &'u gimli::Dwarf<Slice<'b>>) -> UnitRef<'u, Slice<'b>> {
         UnitRef::new(dwarf, &self.main)
     }
 
-    /// Adds the frames of `address`, with their files and lines if these are wanted; `false` when the
-    /// unit does not know it.
+    // With files and lines if these are wanted; `false` when the unit does not know the address.
     pub(super) fn frames<'l>(
         &'l self,
         address: u64,
@@ -125,7 +123,6 @@ impl<'b> Unit<'b> {
         }
     }
 
-    /// What the function around `address` is.
     pub(super) fn definition<'l>(
         &'l self,
         address: u64,
@@ -148,7 +145,7 @@ impl<'b> Unit<'b> {
             .get_or_init(|| Functions::read(self.entries(debug).0, &debug.account))
     }
 
-    /// The part of the unit with the entries of functions.
+    // The part of the unit with the entries of functions.
     pub(super) fn entries<'l>(
         &'l self,
         debug: &'l Debug<'b>,
@@ -162,13 +159,12 @@ impl<'b> Unit<'b> {
         }
     }
 
-    /// What stands in what.
     pub(super) fn scopes(&self, debug: &Debug<'b>) -> &Scopes {
         self.scopes
             .get_or_init(|| Scopes::read(self.entries(debug).0, &debug.account))
     }
 
-    /// The lines of the function whose copies stem from the entry at `origin`.
+    // Of the function whose copies stem from the entry at `origin`.
     pub(super) fn extent(&self, origin: UnitOffset, debug: &Debug<'b>) -> Option<Extent> {
         let rows = self.rows(debug)?;
         let extents = self
@@ -177,12 +173,10 @@ impl<'b> Unit<'b> {
         extents.of(origin)
     }
 
-    /// The directory in which the compiler ran.
     pub(super) fn directory(&self) -> Option<&'b [u8]> {
         self.main.comp_dir.map(|directory| directory.slice())
     }
 
-    /// The path of the source that was compiled.
     pub(super) fn main_source(&self, debug: &Debug<'b>) -> Option<String> {
         let name = self.entries(debug).0.name?;
         let mut path = String::new();
@@ -192,13 +186,12 @@ impl<'b> Unit<'b> {
         Some(path)
     }
 
-    /// The path of a file by its number.
     pub(super) fn path(&self, file: u64, debug: &Debug<'b>) -> Option<String> {
         let header = self.main.line_program.as_ref()?.header();
         line_rows::path(header, file, self.main(&debug.dwarf))
     }
 
-    /// The text of a source file that the line table has (`DW_LNCT_LLVM_source`), by the file's path.
+    // `DW_LNCT_LLVM_source`, by the file's path.
     pub(super) fn embedded_source(
         &self,
         path: &str,
@@ -220,7 +213,7 @@ impl<'b> Unit<'b> {
         })
     }
 
-    /// The line row of `address`, as path and line.
+    // As path and line.
     pub(super) fn row(&self, address: u64, debug: &Debug<'b>) -> Option<(&str, u32)> {
         let rows = self.rows(debug)?;
         let row = rows.at(address).filter(|row| row.line > 0)?;
@@ -238,7 +231,7 @@ impl<'b> Unit<'b> {
         rows.as_ref()
     }
 
-    /// Calls `add` with each range of addresses, as (begin, end), that the unit says it covers.
+    // As (begin, end), of addresses that the unit says it covers.
     pub(super) fn each_range(&self, debug: &Debug<'b>, mut add: impl FnMut(u64, u64)) {
         let unit = self.main(&debug.dwarf);
         let mut ranges = RangeAttributes::default();
@@ -273,8 +266,7 @@ impl<'b> Unit<'b> {
         split.as_deref()
     }
 
-    /// The file with the other part of this unit: the package next to the program, else the
-    /// object file that the unit names.
+    // The package next to the program, else the object file that the unit names.
     fn split_dwarf(&self, debug: &Debug<'b>) -> Option<gimli::Dwarf<Slice<'b>>> {
         let id = self.main.dwo_id?;
         if let Some(kept) = debug.kept {
@@ -300,12 +292,10 @@ impl<'b> Unit<'b> {
     }
 }
 
-/// Whether an inlined call is no call of the source but a part that the compiler split off a
-/// function and put back into it.
-///
-/// GCC calls the part that it split off (`f.part.0`) as if from where `f` is declared; a call that
-/// the source has, which may be recursion that was inlined, has the position of its own. Where
-/// nothing is known of the position, a part is the better guess: compilers know it of calls.
+// GCC calls the part that it split off a function (`f.part.0`), and put back into it, as if from
+// where `f` is declared; a call that the source has, which may be recursion that was inlined, has
+// the position of its own. Where nothing is known of the position, a part is the better guess:
+// compilers know it of calls.
 fn is_split_off(
     inlined: Option<&Definition<'_>>,
     around: Option<&Definition<'_>>,

@@ -16,16 +16,16 @@ use super::unit::Unit;
 use super::{Debug, Slice};
 use crate::binary::budget::Account;
 
-/// How many units that may know an address are asked.
+// Units that may know an address and are asked.
 const CANDIDATES: usize = 16;
-/// How many ranges are looked at for them.
+// Ranges that are looked at for them.
 const LOOKS: usize = 1024;
 
-/// How many bytes of memory a byte of the header of a line program takes at most: the name of a file
-/// has two, and becomes a value of some 100.
+// Bytes of memory that a byte of the header of a line program takes at most: the name of a file has
+// two, and becomes a value of some 100.
 const FILE_FACTOR: u64 = 48;
 
-/// One unit, opened when it is needed.
+// Opened when it is needed.
 #[derive(Debug)]
 struct LazyUnit<'b> {
     offset: usize,
@@ -33,17 +33,16 @@ struct LazyUnit<'b> {
     unit: OnceLock<Option<Box<Unit<'b>>>>,
 }
 
-/// Addresses that a unit covers.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     begin: u64,
     end: u64,
     unit: u32,
-    /// The greatest end of this range and all before it.
+    // The greatest end of this range and all before it.
     reach: u64,
 }
 
-/// The units of one `.debug_info` section, in order of offset.
+// Of one `.debug_info` section, in order of offset.
 #[derive(Debug)]
 pub(super) struct Units<'b> {
     units: Vec<LazyUnit<'b>>,
@@ -52,7 +51,7 @@ pub(super) struct Units<'b> {
 }
 
 impl<'b> Units<'b> {
-    /// Lists the units by their headers alone. The list ends where a header cannot be read.
+    // By their headers alone. The list ends where a header cannot be read.
     pub(super) fn list(dwarf: &gimli::Dwarf<Slice<'b>>) -> Units<'b> {
         let mut units = Vec::new();
         let mut headers = dwarf.units();
@@ -72,12 +71,11 @@ impl<'b> Units<'b> {
         }
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.units.len()
     }
 
-    /// The unit, if it can be read. `dwarf` is the file that this list was made of.
+    // `dwarf` is the file that this list was made of.
     pub(super) fn unit(
         &self,
         index: usize,
@@ -99,8 +97,8 @@ impl<'b> Units<'b> {
         unit.as_deref()
     }
 
-    /// How many units describe functions, and how many of these do not say where any is declared:
-    /// they have line tables only.
+    // How many units describe functions, and how many of these do not say where any is declared:
+    // they have line tables only.
     pub(super) fn with_functions(&self, account: &Account) -> (usize, usize) {
         let (mut all, mut bare) = (0, 0);
         for lazy in &self.units {
@@ -122,7 +120,7 @@ impl<'b> Units<'b> {
         (all, bare)
     }
 
-    /// The unit around an offset into the section, and the offset inside it.
+    // With the offset inside it.
     pub(super) fn around(
         &self,
         DebugInfoOffset(offset): DebugInfoOffset,
@@ -133,7 +131,7 @@ impl<'b> Units<'b> {
         Some((index, UnitOffset(inside)))
     }
 
-    /// The units that may know `address`, the one whose range starts last first.
+    // The one whose range starts last first.
     pub(super) fn candidates(
         &self,
         address: u64,
@@ -206,7 +204,7 @@ impl<'b> Units<'b> {
 ///
 /// ```text
 ///   unit_length            4 bytes, or 0xffffffff and 8
-///   version                2 bytes; from version 5 on followed by the sizes of addresses and segments
+///   version                2 bytes; from version 5 on then the sizes of addresses and segments
 ///   header_length          4 or 8 bytes: from here to the program
 /// ```
 fn header_length(

@@ -1,5 +1,5 @@
-//! `.gopclntab`: the functions of a Go program. Its runtime needs them, so they are still there when
-//! symbols and debug information are stripped.
+//! `.gopclntab`: the functions of a Go program. Its runtime needs them, so they are still there
+//! when symbols and debug information are stripped.
 //!
 //! ```text
 //!   magic 4, zeros 2, quantum 1, word size 1      then words:
@@ -8,16 +8,16 @@
 //!   0xfffffff0  Go 1.18   functions, files, text, names, units, files, numbers, list of functions
 //!   0xfffffff1  Go 1.20   the same
 //!
-//!   list        address, record; each a word, from Go 1.18 on 4 bytes, addresses counted from text;
-//!               behind the last one the address where it ends
+//!   list        address, record; each a word, from Go 1.18 on 4 bytes, addresses counted from
+//!               text; behind the last one the address where it ends
 //!   record      address, name 4, arguments 4, -, growth of the stack 4, …
 //!   numbers     (change, length) each of seven bits in a byte: what is so for how many addresses
 //! ```
 //!
 //! Source: `src/runtime/symtab.go` and `src/debug/gosym/pclntab.go` of Go 1.2 to 1.27.
 //!
-//! The section is `.gopclntab`; in a program that is moved when it is loaded, Go up to 1.25 calls it
-//! `.data.rel.ro.gopclntab`, and a C linker merges that into `.data.rel.ro`.
+//! The section is `.gopclntab`; in a program that is moved when it is loaded, Go up to 1.25 calls
+//! it `.data.rel.ro.gopclntab`, and a C linker merges that into `.data.rel.ro`.
 
 pub(in crate::binary) mod table;
 #[cfg(test)]
@@ -36,7 +36,6 @@ use super::{Elf, Section, slots};
 use crate::base::Svma;
 use crate::binary::Error;
 
-/// Whether a file was linked by Go.
 pub(in crate::binary) fn is_of_go(elf: &Elf) -> bool {
     let names: [&[u8]; 3] = [
         b".gopclntab",
@@ -46,7 +45,6 @@ pub(in crate::binary) fn is_of_go(elf: &Elf) -> bool {
     names.iter().any(|name| elf.section(name).is_some())
 }
 
-/// Adds the functions of a Go program.
 pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     match table(elf, &mut into.problems) {
         Some(Ok(table)) => add(elf, &table, into),
@@ -55,8 +53,8 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     }
 }
 
-/// The table, with the addresses that it has when the program is loaded where its headers say; `None`
-/// where there is none.
+// With the addresses that it has when the program is loaded where its headers say; `None` where
+// there is none.
 pub(in crate::binary) fn table(
     elf: &Elf,
     problems: &mut Vec<String>,
@@ -86,7 +84,6 @@ pub(in crate::binary) fn table(
     Some(Ok(table))
 }
 
-/// The bytes of the table and their address.
 fn find(elf: &Elf) -> Option<Result<(u64, Vec<u8>), Error>> {
     let names: [&[u8]; 2] = [b".gopclntab", b".data.rel.ro.gopclntab"];
     let own = names
@@ -104,9 +101,9 @@ fn find(elf: &Elf) -> Option<Result<(u64, Vec<u8>), Error>> {
     merged(elf, section, &bytes).map(Ok)
 }
 
-/// The table in a section that has other contents, too: where a header is.
+// The section has other contents, too: the table is where a header is.
 fn merged(elf: &Elf, section: &Section, bytes: &[u8]) -> Option<(u64, Vec<u8>)> {
-    /// Go aligns its tables so, in bytes.
+    // Go aligns its tables so, in bytes.
     const ALIGNMENT: usize = 32;
     let skipped = usize::try_from(section.address.wrapping_neg() % ALIGNMENT as u64).ok()?;
     let aligned = (skipped..bytes.len()).step_by(ALIGNMENT);
@@ -119,7 +116,7 @@ fn merged(elf: &Elf, section: &Section, bytes: &[u8]) -> Option<(u64, Vec<u8>)> 
     Some((section.address.checked_add(at as u64)?, table))
 }
 
-/// Puts the addresses in that the dynamic linker will write, where a linker has left that to it.
+// Addresses that the dynamic linker will write, where a linker has left that to it.
 fn relocated(elf: &Elf, address: u64, mut bytes: Vec<u8>, problems: &mut Vec<String>) -> Vec<u8> {
     if elf.fixed {
         return bytes;

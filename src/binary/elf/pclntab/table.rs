@@ -4,10 +4,10 @@ use gimli::RunTimeEndian;
 
 use crate::binary::elf::fields::Fields;
 
-/// The most steps of one function's list of numbers; more than the largest functions have.
+// Of one function's list of numbers; more than the largest functions have.
 const STEP_LIMIT: usize = 1 << 16;
 
-/// Flags of a function: nothing called it; it sets the stack pointer to what it likes.
+// Flags of a function: nothing called it; it sets the stack pointer to what it likes.
 const TOP_FRAME: u8 = 1;
 const WRITES_STACK_POINTER: u8 = 2;
 
@@ -23,51 +23,46 @@ pub struct GoStack {
     pub work: usize,
 }
 
-/// Which layout a table has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::binary) enum Version {
-    /// Go 1.2 to 1.15: one table, in which all offsets are counted from its start.
+    // Go 1.2 to 1.15: one table, in which all offsets are counted from its start.
     Go2,
-    /// Go 1.16 and 1.17: a table for each subject.
+    // Go 1.16 and 1.17: a table for each subject.
     Go16,
-    /// Go 1.18 and later: functions are counted from where the code starts. From 1.20 on the magic
-    /// number is another one, and what is read here is the same.
+    // Go 1.18 and later: functions are counted from where the code starts. From 1.20 on the magic
+    // number is another one, and what is read here is the same.
     Go18,
 }
 
-/// A table of functions, with its bytes.
 #[derive(Debug)]
 pub(in crate::binary) struct Table {
     bytes: Vec<u8>,
     endian: RunTimeEndian,
     pub(super) version: Version,
-    /// The smallest length of an instruction: addresses are counted in it.
+    // The smallest length of an instruction: addresses are counted in it.
     quantum: u8,
     wide: bool,
-    /// Whether the record of a function has the line where it starts: since Go 1.20.
+    // Whether the record of a function has the line where it starts: since Go 1.20.
     has_start_line: bool,
-    /// Where the code starts from which functions are counted; 0 where the table does not say.
+    // Where the code starts from which functions are counted; 0 where the table does not say.
     pub(super) text: u64,
-    /// How many functions it lists.
     count: usize,
-    /// Where the names are, the lists of numbers, and the list of functions.
+    // Where the names are, the lists of numbers, and the list of functions.
     names: usize,
     numbers: usize,
     functions: usize,
 }
 
-/// A function as the table lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::binary) struct Listed {
-    /// Its first address.
     pub(in crate::binary) start: u64,
-    /// The first address of the next one.
+    // The first address of the next function.
     pub(in crate::binary) end: u64,
-    /// Where its record is among the bytes.
+    // Where its record is among the bytes.
     record: usize,
 }
 
-/// Whether a table of some version starts with these bytes.
+// Of some version.
 pub(super) fn is_header(f: Fields<'_>) -> bool {
     version(f).is_some()
 }
@@ -84,7 +79,7 @@ fn version(f: Fields<'_>) -> Option<Version> {
 }
 
 impl Table {
-    /// Reads the header; `None` where it is of no known version, or its tables do not lie in it.
+    // `None` where the header is of no known version, or its tables do not lie in it.
     pub(in crate::binary) fn read(bytes: Vec<u8>, endian: RunTimeEndian) -> Option<Table> {
         let f = Fields {
             bytes: &bytes,
@@ -129,12 +124,11 @@ impl Table {
         }
     }
 
-    /// How many functions it lists.
     pub(in crate::binary) fn count(&self) -> usize {
         self.count
     }
 
-    /// The bytes of an entry of the list of functions.
+    // The bytes of an entry of the list of functions.
     fn stride(&self) -> usize {
         match self.version {
             Version::Go18 => 8,
@@ -143,7 +137,7 @@ impl Table {
         }
     }
 
-    /// The address at which the function at an index starts; behind the last one, where that ends.
+    // Behind the last function, where that ends.
     pub(super) fn start(&self, index: usize) -> Option<u64> {
         let at = index
             .checked_mul(self.stride())?
@@ -156,7 +150,7 @@ impl Table {
         }
     }
 
-    /// The function at an index; `None` where it has no code.
+    // `None` where it has no code.
     pub(in crate::binary) fn function(&self, index: usize) -> Option<Listed> {
         let (start, end) = (self.start(index)?, self.start(index.checked_add(1)?)?);
         let stride = self.stride();
@@ -177,7 +171,6 @@ impl Table {
         (start < end).then_some(Listed { start, end, record })
     }
 
-    /// The function that holds an address.
     pub(in crate::binary) fn at(&self, address: u64) -> Option<Listed> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -192,7 +185,7 @@ impl Table {
         (found.start <= address && address < found.end).then_some(found)
     }
 
-    /// The number at an index of a function's record, behind its address.
+    // At an index of a function's record, behind its address.
     fn number(&self, function: Listed, index: usize) -> Option<u32> {
         let address = if self.wide && self.version != Version::Go18 {
             8
@@ -203,12 +196,12 @@ impl Table {
         self.fields().u32(at)
     }
 
-    /// Where the name of a function is, counted from [`Table::names`].
+    // Counted from [`Table::names`].
     pub(in crate::binary) fn name_offset(&self, function: Listed) -> Option<u32> {
         self.number(function, 0)
     }
 
-    /// The bytes with the names, each ended by a zero.
+    // Each ended by a zero.
     pub(in crate::binary) fn names(&self) -> &[u8] {
         // The next table begins behind them; in the first version they are between everything else.
         let end = match self.version {
@@ -226,8 +219,8 @@ impl Table {
         if self.wide { 8 } else { 4 }
     }
 
-    /// What the stack is like at an address; `None` where the table does not say. Only the versions
-    /// since Go 1.18 mark functions that change to another stack.
+    // `None` where the table does not say. Only the versions since Go 1.18 mark functions that
+    // change to another stack.
     pub(in crate::binary) fn stack_at(&self, address: u64) -> Option<GoStack> {
         let function = self.at(address)?;
         let flags = match self.version {
@@ -274,7 +267,7 @@ impl Table {
         None
     }
 
-    /// A number of one to five bytes, seven bits in each, the lowest ones first.
+    // One to five bytes, seven bits in each, the lowest ones first.
     fn variable(&self, at: &mut usize) -> Option<u32> {
         let mut value: u32 = 0;
         for shift in (0..35).step_by(7) {

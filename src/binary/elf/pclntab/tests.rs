@@ -11,7 +11,8 @@ const TEXT: u64 = 0x40_1000;
 const TABLE: u64 = 0x50_0000;
 const DATA: u64 = 0x60_0000;
 
-/// Where functions start, counted from the text, with their names and flags; the last is only an end.
+// Where functions start, counted from the text, with their names and flags; the last is only an
+// end.
 const FUNCTIONS: [(u64, &str, u8); 4] = [
     (0, "runtime.text", 0),
     (0x20, "main.(*T).Spin", 0),
@@ -20,8 +21,8 @@ const FUNCTIONS: [(u64, &str, u8); 4] = [
 ];
 const END: u64 = 0x70;
 
-/// Changes of the stack: none for 4 bytes, 24 for 10, 200 for 15, none for 3. The first number is
-/// counted from -1.
+// Changes of the stack: none for 4 bytes, 24 for 10, 200 for 15, none for 3. The first number is
+// counted from -1.
 const NUMBERS: [u8; 10] = [2, 4, 48, 10, 0xe0, 0x02, 15, 0x8f, 0x03, 3];
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ impl Form {
         if self.wide { 8 } else { 4 }
     }
 
-    /// A table of [`FUNCTIONS`], which states this start of the text.
+    // Of [`FUNCTIONS`], which states this start of the text.
     fn table(self, text: u64) -> Vec<u8> {
         let (word, is_old) = (self.word(), self.magic == 0xffff_fffb);
         let is_new = self.magic <= 0xffff_fff1;
@@ -145,8 +146,7 @@ impl Form {
         table
     }
 
-    /// A program with this table and these words of data. What is in `moved` the
-    /// dynamic linker writes: where, and what.
+    // What is in `moved` the dynamic linker writes: where, and what.
     fn program(self, section: &str, table: &[u8], data: &[u64], moved: &[(u64, u64)]) -> Binary {
         let mut words = Vec::new();
         for &value in data {
@@ -247,7 +247,7 @@ fn named(binary: &Binary) -> Vec<(u64, u64, String)> {
         .collect()
 }
 
-/// What [`FUNCTIONS`] are in a program.
+// What [`FUNCTIONS`] are in a program.
 fn expected() -> Vec<(u64, u64, String)> {
     let ends = FUNCTIONS.iter().skip(1).map(|f| f.0).chain([END]);
     let functions = FUNCTIONS.iter().zip(ends);
@@ -304,7 +304,7 @@ fn addresses_that_are_left_to_the_dynamic_linker_are_its() {
     assert_eq!(named(&binary), expected());
 }
 
-/// What the runtime knows of the program, behind other data.
+// What the runtime knows of the program, behind other data.
 fn module(first: u64, last: u64, text: u64) -> Vec<u64> {
     let mut words = vec![7, TABLE, 9, TABLE];
     words.resize(3 + 20, 1);

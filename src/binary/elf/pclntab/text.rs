@@ -1,9 +1,11 @@
 //! Where the code of a Go program starts, if its table of functions does not say: from Go 1.26 on.
 //!
-//! The runtime has it from its description of the program, which begins with a pointer to the table:
+//! The runtime has it from its description of the program, which begins with a pointer to the
+//! table:
 //!
 //! ```text
-//!   word 0 the table, 1 to 18 six slices, 19 an index, 20 first address, 21 last, 22 where text starts
+//!   word 0 the table, 1 to 18 six slices, 19 an index, 20 first address, 21 last,
+//!        22 where text starts
 //! ```
 //!
 //! Source: `moduledata` in `src/runtime/symtab.go`. The first and last address are in the table as
@@ -13,15 +15,15 @@ use super::Table;
 use crate::binary::elf::slot_target::SlotTarget;
 use crate::binary::elf::{Elf, slots};
 
-/// The words from the start of the description to the first address, the last one, and the start of
-/// the text.
+// Words from the start of the description to the first address, the last one, and the start of the
+// text.
 const FIRST: usize = 20;
 const LAST: usize = 21;
 const TEXT: usize = 22;
-/// The most pointers to the table that are looked at.
+// Pointers to the table that are looked at.
 const POINTERS: usize = 64;
 
-/// The start of the code that belongs to the table at this address.
+// The start of the code that belongs to the table at this address.
 pub(super) fn of_module(
     elf: &Elf,
     table_address: u64,
@@ -56,7 +58,7 @@ pub(super) fn of_module(
     texts.next()
 }
 
-/// Hands on the words of data, and what the dynamic linker writes there, with their addresses.
+// The words of data, and what the dynamic linker writes there, with their addresses.
 fn pointers(elf: &Elf, problems: &mut Vec<String>, mut pointer: impl FnMut(u64, u64)) {
     slots::words(elf, problems, &|s| s.is_data(), &mut pointer);
     slots::visit(elf, problems, |at, target, _| {

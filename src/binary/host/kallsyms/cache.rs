@@ -20,12 +20,12 @@ use crate::cache::{Cache, Contents, Rows};
 use crate::files;
 
 const NAME: &str = "kernel-symbols";
-/// More than what tells the start and the build of a kernel.
+// More than what tells the start and the build of a kernel.
 const WHOLE: u64 = 64 << 10;
-/// How much of the list tells that it is the same one.
+// How much of the list tells that it is the same one.
 const BEGINNING: u64 = 2048;
 
-/// Returns the symbols that were kept, if they are those of the kernel that runs.
+// If they are those of the kernel that runs.
 pub(super) fn load(cache: &Cache, list: &Path) -> Option<Kallsyms> {
     let mut kernel = read(cache.load(NAME, &key(list)?)?)?;
     kernel.others = Some(Others {
@@ -35,12 +35,12 @@ pub(super) fn load(cache: &Cache, list: &Path) -> Option<Kallsyms> {
     Some(kernel)
 }
 
-/// Keeps the symbols. It does not matter if that fails.
+// It does not matter if that fails.
 pub(super) fn store(cache: &Cache, list: &Path, kernel: &Kallsyms) -> Option<()> {
     cache.store(NAME, &key(list)?, &written(kernel)?)
 }
 
-/// What tells one start of a kernel from another, and what this user sees of it.
+// What tells one start of a kernel from another, and what this user sees of it.
 fn key(list: &Path) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     let [boot, build] = ["/proc/sys/kernel/random/boot_id", "/sys/kernel/notes"].map(Path::new);
@@ -51,8 +51,7 @@ fn key(list: &Path) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// The contents for these symbols; `None` if they cannot be kept: they are hidden, or mixed with those of
-/// modules.
+// `None` if the symbols cannot be kept: they are hidden, or mixed with those of modules.
 fn written(kernel: &Kallsyms) -> Option<Vec<u8>> {
     let core = kernel.core.clone()?;
     let head = (HEAD, Row::Kernel(core.start, core.end, kernel.text?.0));
@@ -76,13 +75,13 @@ fn key_of(start: u64) -> [u8; 9] {
 
 #[derive(Serialize, Deserialize)]
 enum Row<'k> {
-    /// The start and end of the core, and its text.
+    // The start and end of the core, and its text.
     Kernel(u64, u64, u64),
-    /// The size of a symbol and its name.
+    // The size of a symbol and its name.
     Symbol(u64, &'k str),
 }
 
-/// Symbols that are looked up where they were read, as few of them are asked for.
+// Looked up where they were read, as few of them are asked for.
 #[derive(Debug)]
 pub(super) struct KeptSymbols(Rows<9>);
 
@@ -91,7 +90,7 @@ impl KeptSymbols {
         self.0.keys().len().saturating_sub(1)
     }
 
-    /// The one that contains `address`: start, size and name.
+    // Start, size and name.
     pub(super) fn at(&self, address: u64) -> Option<(u64, u64, &str)> {
         let (key, Row::Symbol(size, name)) = self.0.at_or_before(&key_of(address))? else {
             return None;
@@ -101,7 +100,6 @@ impl KeptSymbols {
     }
 }
 
-/// The symbols in these contents.
 fn read(contents: Contents) -> Option<Kallsyms> {
     let rows = Rows::of(contents)?;
     let Row::Kernel(start, end, text) = rows.get(&HEAD)? else {

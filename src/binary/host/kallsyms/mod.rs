@@ -22,11 +22,10 @@ use crate::binary::Error;
 use crate::cache::Cache;
 use crate::files;
 
-/// The most bytes that are read.
 const SIZE_LIMIT: u64 = 256 << 20;
-/// Longer names are passed over, in bytes.
+// In bytes; longer names are passed over.
 const NAME_LIMIT: usize = 8 << 10;
-/// The last symbol of all reaches to the end of its page.
+// The last symbol of all reaches to the end of its page.
 const PAGE: u64 = 4096;
 
 /// A function of the kernel.
@@ -46,10 +45,10 @@ pub struct KernelFunction<'k> {
 struct Symbol {
     start: u64,
     end: u64,
-    /// Where its name is, and that of its module.
+    // Where its name is, and that of its module.
     name: (u32, u32),
     module: Option<u32>,
-    /// Other symbols only end what stands before them.
+    // Other symbols only end what stands before them.
     is_code: bool,
 }
 
@@ -71,17 +70,17 @@ pub struct Kallsyms {
     modules: Vec<Box<str>>,
     text: Option<Avma>,
     hidden: bool,
-    /// Where the kernel's own symbols are, without its modules, if no module lies between them. Within
-    /// it nothing changes until the next start.
+    // Where the kernel's own symbols are, without its modules, if no module lies between them.
+    // Within it nothing changes until the next start.
     core: Option<Range<u64>>,
-    /// Those symbols, if they were kept before; then no others are here.
+    // Those symbols, if they were kept before; then no others are here.
     kept: Option<Arc<KeptSymbols>>,
-    /// If only those symbols are here: the list with the others.
+    // If only those symbols are here: the list with the others.
     others: Option<Others>,
 }
 
-/// The symbols that a cache does not have: those of modules, and of code that the kernel makes. They
-/// are read when an address asks for them.
+// Symbols of modules, and of code that the kernel makes, are not in a cache. They are read when an
+// address asks for them.
 #[derive(Clone, Debug)]
 struct Others {
     path: PathBuf,
@@ -255,7 +254,7 @@ impl Kallsyms {
         Some(())
     }
 
-    /// The number of a module. The symbols of one stand together.
+    // The symbols of one module stand together.
     fn module(&mut self, name: &str) -> Option<u32> {
         if self.modules.last().is_none_or(|last| **last != *name) {
             self.modules.push(name.into());
@@ -264,7 +263,7 @@ impl Kallsyms {
     }
 }
 
-/// A number of up to 16 hexadecimal digits.
+// Up to 16 hexadecimal digits.
 fn number(word: &[u8]) -> Option<u64> {
     let digits = (1..=16).contains(&word.len()).then_some(word)?;
     digits.iter().try_fold(0, |number, &digit| {
@@ -273,8 +272,8 @@ fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// From the first function to the last symbol of the kernel itself, if no module is between. Symbols are
-/// sorted, and each ends where the next one begins.
+// From the first function to the last symbol of the kernel itself, if no module is between. Symbols
+// are sorted, and each ends where the next one begins.
 fn core(symbols: &[Symbol]) -> Option<Range<u64>> {
     let is_own = |symbol: &&Symbol| symbol.module.is_none();
     let first = symbols

@@ -16,47 +16,46 @@ const PREFIX: u64 = 16;
 const LOAD: u32 = 0;
 const MOVE: u32 = 1;
 const LINES: u32 = 2;
-/// The bytes of a load record between its prefix and its name, and of a move record.
+// The bytes of a load record between its prefix and its name, and of a move record.
 const LOAD_FIELDS: usize = 40;
 const MOVE_FIELDS: usize = 48;
-/// Times are those of a counter of the processor, which no recording has.
+// Times are those of a counter of the processor, which no recording has.
 const ARCH_TIMESTAMP: u64 = 1;
 
-/// The largest number of zeros that a record of lines may end with.
+// Zeros that a record of lines may end with.
 const PADDING: usize = 7;
-/// The number of functions from which on it is significant that none has a line before such a header.
+// With so many functions it is significant that none has a line before such a header.
 const SOME: u64 = 4;
 
-/// Loads with longer names are passed over, in bytes.
+// In bytes; loads with longer names are passed over.
 const NAME_LIMIT: u64 = 8 << 10;
-/// The most records, pieces of code, lines and bytes of names that are kept.
+// Records, pieces of code, lines and bytes of names that are kept.
 const RECORD_LIMIT: u64 = 1 << 24;
 const CODE_LIMIT: usize = 1 << 22;
 const LINE_LIMIT: usize = 1 << 23;
 const TEXT_LIMIT: u64 = 256 << 20;
-/// The largest record of lines that is read.
+// In bytes.
 const LINES_LIMIT: u64 = 64 << 20;
 
-/// Reads the records one after the other.
 pub(super) struct Parser<'a, R> {
     input: R,
-    /// The file, for errors.
+    // For errors.
     path: &'a Path,
     size: u64,
     swapped: bool,
     dump: JitDump,
-    /// The code of an index.
+    // The code of an index.
     by_index: FxHashMap<u64, u32>,
-    /// The lines of the next load, and the address that they are for.
+    // The lines of the next load, and the address that they are for.
     pending: Option<(u64, (u32, u32))>,
-    /// Bytes of names so far.
+    // Bytes of names so far.
     text: u64,
-    /// Records that could not be believed, and the offset of the first.
+    // Records that could not be believed, and the offset of the first.
     bad: Option<(u64, u64)>,
-    /// Lines that lie outside of their code if addresses count from the code, or from a header.
+    // Lines that lie outside of their code if addresses count from the code, or from a header.
     outside: u64,
     outside_after_header: u64,
-    /// Loads that have lines.
+    // Loads that have lines.
     with_lines: u64,
 }
 
@@ -78,7 +77,6 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         }
     }
 
-    /// Reads the whole file.
     pub(super) fn file(mut self) -> Result<JitDump, Error> {
         let mut at = self.header()?;
         self.input
@@ -108,7 +106,7 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         Ok(dump)
     }
 
-    /// Reads the header; returns where the records begin.
+    // Returns where the records begin.
     fn header(&mut self) -> Result<u64, Error> {
         let malformed = |what: String| Err(Error::Malformed { problem: what });
         if self.size < HEADER {
@@ -140,7 +138,7 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         Ok(size)
     }
 
-    /// Reads the record at an offset; returns where it ends, or `None` where nothing can follow.
+    // Returns where the record ends, or `None` where nothing can follow.
     fn record(&mut self, at: u64) -> Result<Option<u64>, Error> {
         let mut prefix = [0; PREFIX as usize];
         if self.size - at < PREFIX {
@@ -260,7 +258,7 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         Some(())
     }
 
-    /// Reads lines. A damaged record is dropped as a whole.
+    // A damaged record is dropped as a whole.
     fn lines(&mut self, body: &[u8]) -> Option<()> {
         self.pending = None;
         let first = self.dump.lines.len();
@@ -272,7 +270,7 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         Some(())
     }
 
-    /// Adds the lines of a record, sorted; returns the address of the code that they are for.
+    // Sorted; returns the address of the code that they are for.
     fn entries(&mut self, body: &[u8]) -> Option<u64> {
         let address = self.u64(body.get(..8)?, 0);
         let count = self.u64(body.get(8..16)?, 0);
