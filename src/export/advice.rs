@@ -9,8 +9,8 @@ use crate::base::{Caveat, Remedy, Runtime};
 use crate::view::page::HiddenRows;
 use crate::view::question::Question;
 
-/// Advice on what pages and documents state as data. Each answer is a lower-case fragment, or `None`
-/// where there is nothing to do.
+/// Advice on what pages and documents state as data. Each answer is a lower-case fragment, or
+/// `None` where there is nothing to do.
 pub trait Advice {
     /// Returns how a remedy is applied, for the code of these runtimes where they are known.
     fn on_remedy(&self, _remedy: Remedy, _runtimes: &BTreeSet<Runtime>) -> Option<String> {

@@ -5,19 +5,20 @@
 //!                                    function lex, was made 4711 times
 //! ```
 //!
-//! Each line is a branch: symbol and offset where it is, symbol and offset where it leads, how often it
-//! was mispredicted, how often it was taken. BOLT gets such lines from the last branches that a processor
-//! remembers (LBR). Here they are counted calls; where calls were not counted, calls on stacks, with the
-//! weight of the samples in place of a number of calls. Branches inside of functions are not known, so the
-//! file is for the order of functions, not for that of basic blocks.
+//! Each line is a branch: symbol and offset where it is, symbol and offset where it leads, how
+//! often it was mispredicted, how often it was taken. BOLT gets such lines from the last branches
+//! that a processor remembers (LBR). Here they are counted calls; where calls were not counted,
+//! calls on stacks, with the weight of the samples in place of a number of calls. Branches inside
+//! of functions are not known, so the file is for the order of functions, not for that of basic
+//! blocks.
 
 use std::io::{self, Write};
 
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Branch<'a> {
-    /// The linkage name of the caller; of a local function with a slash and its number among those of its
-    /// name.
+    /// The linkage name of the caller; of a local function with a slash and its number among those
+    /// of its name.
     pub caller: &'a str,
     /// The distance of the instruction from the caller's start.
     pub offset: u64,
@@ -28,10 +29,6 @@ pub struct Branch<'a> {
 }
 
 /// Writes the calls. Names that the format cannot hold are left out: it separates by spaces.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, branches: &[Branch]) -> io::Result<()> {
     let fits = |name: &str| !name.contains(|c: char| c.is_whitespace() || c.is_control());
     for branch in branches {

@@ -1,4 +1,5 @@
-//! Costs and calls for `callgrind_annotate` and KCachegrind, in callgrind's profile format, version 1.
+//! Costs and calls for `callgrind_annotate` and KCachegrind, in callgrind's profile format, version
+//! 1.
 //!
 //! ```text
 //!   fl=(1) /src/parse.c
@@ -10,13 +11,14 @@
 //!   40 700                    from line 40; 700 came into lex by it
 //! ```
 //!
-//! `callgrind_annotate` takes what comes in over calls as the total of a function. So a sample is on a call
-//! only where the callee is outermost ([`OutermostCalls`]), and roots are called from `(root)`. How often a
-//! function was called is not known from samples; where calls were not counted `calls=` is 1, as the format
-//! wants at least 1, and `callgrind_annotate` takes the costs of `calls=0` as the caller's own.
+//! `callgrind_annotate` takes what comes in over calls as the total of a function. So a sample is
+//! on a call only where the callee is outermost ([`OutermostCalls`]), and roots are called from
+//! `(root)`. How often a function was called is not known from samples; where calls were not
+//! counted `calls=` is 1, as the format wants at least 1, and `callgrind_annotate` takes the costs
+//! of `calls=0` as the caller's own.
 //!
-//! Functions are known by file and name. Where two would be the same, the file of each has its module and
-//! address as well.
+//! Functions are known by file and name. Where two would be the same, the file of each has its
+//! module and address as well.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -30,19 +32,15 @@ use crate::view::Subject;
 
 use super::naming::{MERGED, Naming, PRODUCER};
 
-/// What stands for a file or module that is not known, as in callgrind.
+// For a file or module that is not known, as in callgrind.
 const UNKNOWN: &str = "???";
-/// What calls the outermost functions.
+// Calls the outermost functions.
 const ROOT: &str = "(root)";
 
-/// A call: its line, the callee, the weight that came in by it.
+// Its line, the callee, the weight that came in by it.
 type Call = (Option<LineId>, FunctionId, u64);
 
 /// Writes the costs.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
@@ -141,12 +139,11 @@ fn header(out: &mut dyn Write, subject: &Subject, naming: &Naming) -> io::Result
     writeln!(out, "summary: {}\n", subject.selection.total())
 }
 
-/// The file that each function is known by.
 fn files(naming: &Naming, functions: &[FunctionId]) -> HashMap<FunctionId, String> {
     let plain = |id: FunctionId| {
         let declared = naming.declaration(id).map(|line| &*line.file);
-        // callgrind_annotate removes the working directory from files, but not from those of callees, and
-        // takes the two for different functions; a second slash does not let it.
+        // callgrind_annotate removes the working directory from files, but not from those of
+        // callees, and takes the two for different functions; a second slash does not let it.
         match declared.or(naming.module(id)) {
             Some(path) if path.starts_with('/') => format!("/{}", printable(path)),
             Some(path) => printable(path).into_owned(),
@@ -187,8 +184,8 @@ impl Writer<'_> {
         writeln!(out, "fn={}", self.functions.of(&name))
     }
 
-    /// The module of a function. callgrind_annotate prints it in brackets, so it has none of its own, as
-    /// `[kernel]` would.
+    // callgrind_annotate prints the module of a function in brackets, so it has none of its own, as
+    // `[kernel]` would.
     fn object(&mut self, id: FunctionId) -> String {
         let module = self.naming.module(id).unwrap_or(UNKNOWN);
         let bare = module
@@ -218,8 +215,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The number for the first line of each callee. The other lines of a callee have 1, and all of
-    /// them together the number of calls, where it was counted.
+    // For the first line of each callee. The other lines of a callee have 1, and all of them
+    // together the number of calls, where it was counted.
     fn counts_of(&self, from: Option<FunctionId>, calls: &[Call]) -> FxHashMap<FunctionId, u64> {
         let mut counts: FxHashMap<FunctionId, u64> = FxHashMap::default();
         let Some(counted) = self.naming.profile.counts.as_ref() else {
@@ -245,8 +242,8 @@ impl Writer<'_> {
     }
 }
 
-/// Names that are written once, and later by their number. A name that looks like a number is then never
-/// taken for one.
+// Written once, and later by their number. A name that looks like a number is then never taken for
+// one.
 #[derive(Default)]
 struct Names {
     known: Interner,

@@ -2,12 +2,12 @@
 //! newline, as everywhere on Linux.
 //!
 //! Numbers are whole and in the event's unit, shares are percentages with four decimals. Fields
-//! with a comma, a quote or a space at an end are quoted; control characters and characters that are
-//! not seen are written `\xNN` or `\u{NNNN}`, so a record is always one line.
+//! with a comma, a quote or a space at an end are quoted; control characters and characters that
+//! are not seen are written `\xNN` or `\u{NNNN}`, so a record is always one line.
 //!
-//! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@` for a formula and executes it. A
-//! text that begins so has a `'` before it (OWASP, "CSV Injection"). To get the text back, remove one
-//! `'` from a field that begins with any number of `'` and one of these characters. Numbers are
+//! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@` for a formula and executes it.
+//! A text that begins so has a `'` before it (OWASP, "CSV Injection"). To get the text back, remove
+//! one `'` from a field that begins with any number of `'` and one of these characters. Numbers are
 //! written as they are.
 
 use std::borrow::Cow;
@@ -18,10 +18,6 @@ use crate::view::number;
 use crate::view::table::{Cell, Table};
 
 /// Writes the table.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     let keys = table.columns.iter().map(|column| Cow::Borrowed(column.key));
     record(out, keys)?;
@@ -75,9 +71,9 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a spreadsheet would execute a text, or it looks like one that was defused. Tabs and
-/// returns, which some skip before a formula, are escaped already. The wide forms are those of East
-/// Asian keyboards, which some spreadsheets treat alike.
+// A spreadsheet would execute the text, or it looks like one that was defused. Tabs and returns,
+// which some skip before a formula, are escaped already. The wide forms are those of East Asian
+// keyboards, which some spreadsheets treat alike.
 fn is_like_formula(text: &str) -> bool {
     text.trim_start_matches('\'').starts_with([
         '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',

@@ -19,10 +19,6 @@ use crate::base::printable;
 use crate::view::drawing::{Arrow, Drawing, Node};
 
 /// Writes the drawing.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, drawing: &Drawing) -> io::Result<()> {
     out.write_all(
         b"digraph {\n  graph [fontname=\"Helvetica\", nodesep=0.125, ranksep=0.25];\n  \
@@ -49,7 +45,6 @@ pub fn write(out: &mut dyn Write, drawing: &Drawing) -> io::Result<()> {
     out.write_all(b"}\n")
 }
 
-/// The nodes in a frame.
 fn inside(drawing: &Drawing, frame: usize) -> impl Iterator<Item = (usize, &Node)> {
     let nodes = drawing.nodes.iter().enumerate();
     nodes.filter(move |(_, node)| node.frame == Some(frame))
@@ -85,7 +80,7 @@ fn write_arrow(out: &mut dyn Write, arrow: &Arrow) -> io::Result<()> {
     out.write_all(b"];\n")
 }
 
-/// From dark blue through green to red: hue, saturation and value.
+// From dark blue through green to red: hue, saturation and value.
 fn color(heat: f64) -> String {
     let heat = heat.clamp(0.0, 1.0).sqrt();
     format!(

@@ -15,7 +15,7 @@
 //! | `;` | `\x3b` |
 //! | control characters, newline, marks that reorder text | `\xNN`, above `ff` `\u{NNNN}` |
 //! | a backslash before `x` or `u{` | `\x5c` |
-//! | the first character of a name that would be read as a mark, a placeholder or as marked by `~` | `\xNN` |
+//! | the first character of what would be read as a mark, a placeholder or as with `~` | `\xNN` |
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -32,10 +32,6 @@ use crate::view::label;
 pub const INFERRED: char = '~';
 
 /// Writes the stacks of a top-down tree, the heaviest branches first.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Result<()> {
     let labels = subject.labels(tree.nodes.iter().map(|node| node.function));
     // The stack of the last node, and how long it was at each level.
@@ -67,8 +63,8 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
 
 /// What stands in a stack for a function of this label.
 ///
-/// Marks and placeholders stand as they are. The name of any other function that would be read as one of
-/// these, or as marked, is written with its first character escaped.
+/// Marks and placeholders stand as they are. The name of any other function that would be read as
+/// one of these, or as marked, is written with its first character escaped.
 ///
 /// ```
 /// use proftool::export::folded::frame;

@@ -1,4 +1,5 @@
-//! Places in code as pprof and OpenTelemetry have them: a function with all that is inlined into it there.
+//! Places in code as pprof and OpenTelemetry have them: a function with all that is inlined into it
+//! there.
 
 use crate::analysis::call_stacks::{CallStacks, StackId};
 use crate::base::{Distinct, IdVec, define_id};
@@ -7,32 +8,31 @@ use crate::profile::FunctionId;
 use super::naming::Naming;
 
 define_id! {
-    /// A place in code.
+    // A row of the places.
     pub(super) LocationId
 }
 
-/// A place in code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Location {
-    /// The functions with their lines, innermost first.
+    // With their lines, innermost first.
     pub functions: Vec<(FunctionId, Option<u32>)>,
-    /// Whether some of it was not recorded but restored from the code.
+    // Some of it was not recorded but restored from the code.
     pub inferred: bool,
 }
 
 impl Location {
-    /// The function that contains the others. All of a place is in its module.
+    // It contains the others. All of a place is in its module.
     pub fn outermost(&self) -> Option<FunctionId> {
         self.functions.last().map(|&(function, _)| function)
     }
 }
 
-/// The places on stacks, each once.
+// Each once.
 pub(super) struct Locations<'a> {
     naming: &'a Naming<'a>,
     stacks: &'a CallStacks,
     rows: Distinct<LocationId, Location>,
-    /// The innermost place of a stack, and the stack outside of it.
+    // The innermost place of a stack, and the stack outside of it.
     of_stacks: IdVec<StackId, Option<(LocationId, Option<StackId>)>>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Locations<'a> {
         }
     }
 
-    /// Visits the places of a stack, leaf first.
+    // Leaf first.
     pub fn walk(&mut self, stack: StackId, mut visit: impl FnMut(LocationId)) {
         let mut at = Some(stack);
         while let Some(stack) = at {
@@ -56,7 +56,6 @@ impl<'a> Locations<'a> {
         }
     }
 
-    /// The places.
     pub fn into_rows(self) -> IdVec<LocationId, Location> {
         self.rows.into_rows()
     }

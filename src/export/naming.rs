@@ -10,15 +10,15 @@ use crate::names::Labels;
 use crate::profile::{FunctionId, FunctionKind, Line, LineId, Profile, Thread, ThreadId};
 use crate::view::{Names, Subject};
 
-/// The name and the version of the program, as formats have a place for it.
+// Formats have a place for the name and the version of the program.
 pub(super) const PRODUCER: (&str, &str) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
 
-/// What each reader has to know of any file.
+// What each reader has to know of any file.
 pub(super) const MERGED: &str =
     "equal stacks are added up: samples are in no order, and have no time";
 
-/// Names of functions: full and mangled ones as they are, as the formats keep functions of one name apart
-/// by other means; short ones as labels, which are distinct.
+// Full and mangled names as they are, as the formats keep functions of one name apart by other
+// means; short ones as labels, which are distinct.
 pub(super) struct Naming<'a> {
     pub profile: &'a Profile,
     subject: &'a Subject<'a>,
@@ -35,7 +35,6 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The name, as it is.
     pub fn name(&self, function: FunctionId) -> &str {
         match &self.labels {
             Some(labels) => labels.of(function),
@@ -43,32 +42,31 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The name, safe to print.
+    // Safe to print.
     pub fn printable(&self, function: FunctionId) -> Cow<'_, str> {
         printable(self.name(function))
     }
 
-    /// The path of the function's module; `None` where it has no module.
+    // `None` where the function has no module.
     pub fn module(&self, function: FunctionId) -> Option<&'a str> {
         let module = &self.profile.modules[self.profile.functions[function].module];
         (!module.path.is_empty()).then_some(&*module.path)
     }
 
-    /// Where it is declared.
     pub fn declaration(&self, function: FunctionId) -> Option<&'a Line> {
         self.profile.functions[function].declared_at.as_deref()
     }
 
-    /// The number of a line, where it is in the function's own file. Code from a macro may be in another
-    /// one, for which formats of lines have no place.
+    // Where the line is in the function's own file. Code from a macro may be in another one, for
+    // which formats of lines have no place.
     pub fn line_in(&self, function: FunctionId, line: Option<LineId>) -> Option<u32> {
         let declared = self.declaration(function)?;
         let line = &self.profile.lines[line?];
         (line.file == declared.file).then_some(line.line)
     }
 
-    /// A property of each function by which readers tell functions apart: the plain one, and where several
-    /// functions are equal by `key` one that `numbered` makes with the place of the function among them.
+    // By which readers tell functions apart: the plain property, and where several functions are
+    // equal by `key` one that `numbered` makes with the place of the function among them.
     pub fn apart<K: Hash + Ord, T>(
         &self,
         functions: Vec<FunctionId>,
@@ -93,18 +91,17 @@ impl<'a> Naming<'a> {
         told
     }
 
-    /// Whether it is a mark and no function.
     pub fn is_mark(&self, function: FunctionId) -> bool {
         self.profile.functions[function].kind == FunctionKind::Mark
     }
 
-    /// The thread, where threads are known: folded stacks have none.
+    // Folded stacks have no threads.
     pub fn thread(&self, thread: ThreadId) -> Option<&'a Thread> {
         let thread = &self.profile.threads[thread];
         (thread.pid != 0 || thread.tid != 0 || !thread.comm.is_empty()).then_some(thread)
     }
 
-    /// `app 4711/4712`, or `all threads` where threads are not known.
+    // `app 4711/4712`, or `all threads` where threads are not known.
     pub fn thread_name(&self, thread: ThreadId) -> String {
         match self.thread(thread) {
             Some(thread) => {
@@ -115,28 +112,26 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// What is not known of the profile, a sentence each.
+    // What is not known of the profile, a sentence each.
     pub fn caveats(&self) -> impl Iterator<Item = String> {
         let caveats = self.profile.caveats.iter();
         caveats.map(|caveat| printable(&caveat.to_string()).into_owned())
     }
 }
 
-/// How a value is called and in which unit it counts, in the words of pprof.
+// In the words of pprof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Measure<'a> {
     pub kind: &'a str,
     pub unit: &'a str,
 }
 
-/// The number of samples.
 pub(super) const SAMPLES: Measure<'static> = Measure {
     kind: "samples",
     unit: "count",
 };
 
-/// What is in the file: the weight of samples, and the number of samples where it is known and not the
-/// same.
+// The weight of samples, and the number of samples where it is known and not the same.
 pub(super) struct Measures<'a> {
     pub weight: Measure<'a>,
     pub has_count: bool,
@@ -166,7 +161,7 @@ impl<'a> Measures<'a> {
     }
 }
 
-/// The functions on these stacks, in order.
+// In order.
 pub(super) fn functions_of(stacks: &CallStacks) -> Vec<FunctionId> {
     let mut functions: Vec<FunctionId> = stacks.frames.iter().map(|f| f.function).collect();
     functions.sort_unstable();
@@ -174,7 +169,7 @@ pub(super) fn functions_of(stacks: &CallStacks) -> Vec<FunctionId> {
     functions
 }
 
-/// The number of a row in formats that count from 1.
+// In formats that count from 1.
 pub(super) fn number(id: impl Id) -> u64 {
     id.index() as u64 + 1
 }

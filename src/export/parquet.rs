@@ -8,20 +8,23 @@
 //! | `host`, `command` | text or null | the machine, and the command that was recorded |
 //! | `time` | timestamp (UTC, µs) or null | the first sample of the recording |
 //! | `comm`, `pid`, `tid` | text and 32-bit numbers, or null | the thread |
-//! | `self_function` | struct | the innermost function: `function` and `module`, which may be null |
+//! | `self_function` | struct | the innermost function: `function`, `module` or null |
 //! | `build_id` | text or null | the build of its module, in hexadecimal |
 //! | `value` | 64-bit number | the sum of weights, in the event's unit |
 //! | `count` | 64-bit number or null | the number of samples, where it is known |
-//! | `stack_functions` | list of structs | each function of the stack once: `function` and `module` |
-//! | `stack` | list of structs | the frames, outermost first: `function`, `module`; whether the frame is `inlined` into its caller, `inferred` (not recorded but restored from the code), or `frames_missing` between it and its caller |
+//! | `stack_functions` | list of structs | each function once: `function`, `module` |
+//! | `stack` | list of structs | the frames, outermost first: see below |
 //!
-//! The total of a function is the sum of `value` over the rows with it in `stack_functions`: under recursion,
-//! that counts each sample once. Where several functions of a module share a name, `function` is the label
-//! that is theirs alone.
+//! A frame is `function`, `module`; whether it is `inlined` into its caller, `inferred` (not
+//! recorded but restored from the code), or `frames_missing` between it and its caller.
 //!
-//! Rows are in order of `comm`, `self_function`, `pid` and `tid`, which the file states, so that the
-//! statistics of row groups and pages tell a reader which of them it can leave out. The footer has the keys
-//! `proftool.version` and `proftool.caveat.N`, what is not known.
+//! The total of a function is the sum of `value` over the rows with it in `stack_functions`: under
+//! recursion, that counts each sample once. Where several functions of a module share a name,
+//! `function` is the label that is theirs alone.
+//!
+//! Rows are in order of `comm`, `self_function`, `pid` and `tid`, which the file states, so that
+//! the statistics of row groups and pages tell a reader which of them it can leave out. The footer
+//! has the keys `proftool.version` and `proftool.caveat.N`, what is not known.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -42,10 +45,10 @@ use crate::view::Subject;
 
 use super::naming::{MERGED, Naming, PRODUCER, functions_of};
 
-/// The most rows and frames of a row group: a reader leaves out whole ones.
+// Of a row group: a reader leaves out whole ones.
 const GROUP_ROWS: usize = 1 << 15;
 const GROUP_FRAMES: usize = 1 << 20;
-/// The rows of a page, the smallest part that a reader can leave out.
+// The smallest part that a reader can leave out.
 const PAGE_ROWS: usize = 1 << 12;
 
 const SCHEMA: &str = "
@@ -86,10 +89,10 @@ message stacks {
   }
 }";
 
-/// The columns that rows are sorted by, as the places of their values among all.
+// As the places of their values among all.
 const SORTED_BY: [i32; 5] = [5, 8, 9, 6, 7];
 
-/// The columns for which statistics would say nothing: a list has functions from all over.
+// Statistics of these columns would say nothing: a list has functions from all over.
 const LISTS: [&str; 7] = [
     "stack_functions.list.element.function",
     "stack_functions.list.element.module",
@@ -158,7 +161,6 @@ fn properties(table: &Table) -> Result<WriterProperties> {
     Ok(properties.build())
 }
 
-/// A function as the table has it.
 #[derive(Clone)]
 struct Name {
     function: ByteArray,
@@ -172,7 +174,6 @@ impl Name {
     }
 }
 
-/// A thread as the table has it.
 struct Thread {
     comm: ByteArray,
     pid: i32,
@@ -232,7 +233,6 @@ impl<'a> Table<'a> {
         table
     }
 
-    /// What rows are sorted by.
     fn order(&self, sample: &StackSample) -> impl Ord {
         let thread = self.threads[sample.thread].as_ref();
         let comm = thread.map(|thread| thread.comm.data());
@@ -244,12 +244,12 @@ impl<'a> Table<'a> {
         self.stacks.frames[sample.stack].function
     }
 
-    /// The name of a function, which all on stacks have.
+    // All on stacks have one.
     fn name(&self, function: FunctionId) -> Option<&Name> {
         self.names[function].as_ref()
     }
 
-    /// Writes these rows, column by column in the order of the schema.
+    // Column by column in the order of the schema.
     fn group(&self, rows: &[StackSample], group: &mut Group) -> Result<()> {
         let (event, about) = (self.subject.selection.event(), &self.subject.profile.about);
         let same = |value: &str| vec![text(value); rows.len()];
@@ -317,8 +317,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Writes functions and their modules: the columns of a struct, in lists where `starts` are the
-    /// repetition levels of these.
+    // The columns of a struct, in lists where `starts` are the repetition levels of these.
     fn names(
         &self,
         group: &mut Group,
@@ -341,7 +340,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The repetition levels of a list of this length: 0 begins a row.
+// 0 begins a row.
 fn levels(length: usize) -> impl Iterator<Item = i16> {
     (0..length).map(|at| i16::from(at > 0))
 }
@@ -354,7 +353,7 @@ fn signed(value: u64) -> Result<i64> {
     i64::try_from(value).map_err(|_| ParquetError::General("a value of more than 63 bits".into()))
 }
 
-/// Writes the next column, where each value may be missing.
+// Each value may be missing.
 fn optional<T: DataType>(
     group: &mut Group,
     values: impl ExactSizeIterator<Item = Option<T::T>>,
@@ -368,7 +367,6 @@ fn optional<T: DataType>(
     column::<T>(group, &present, Some(&defined), None)
 }
 
-/// Writes the next column.
 fn column<T: DataType>(
     group: &mut Group,
     values: &[T::T],

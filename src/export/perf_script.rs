@@ -1,4 +1,5 @@
-//! The text of `perf script`, for tools that read it: stackcollapse-perf, speedscope, the Firefox Profiler.
+//! The text of `perf script`, for tools that read it: stackcollapse-perf, speedscope, the Firefox
+//! Profiler.
 //!
 //! ```text
 //! # ========
@@ -12,15 +13,16 @@
 //!
 //! ```
 //!
-//! Each sample is a record, innermost frame first, with its period. Equal samples are added up in a profile:
-//! their records share the weight evenly and have no time, so that all stand at 0. Where the number of
-//! samples is not known, or all their records would take too many bytes ([`records`]), a stack is one
-//! record with its whole weight, which a comment at the start says. The address is that of the function's
-//! start in its file, and 0 where it is not known; inlined functions are `(inlined)`.
+//! Each sample is a record, innermost frame first, with its period. Equal samples are added up in a
+//! profile: their records share the weight evenly and have no time, so that all stand at 0. Where
+//! the number of samples is not known, or all their records would take too many bytes
+//! ([`records`]), a stack is one record with its whole weight, which a comment at the start says.
+//! The address is that of the function's start in its file, and 0 where it is not known; inlined
+//! functions are `(inlined)`.
 //!
-//! Before a record with frames that were not recorded but restored from the code, or between which and their
-//! callers frames are missing, is a comment with their numbers, counted from the innermost, which is 1:
-//! `# frames: inferred 2,3; missing 4`.
+//! Before a record with frames that were not recorded but restored from the code, or between which
+//! and their callers frames are missing, is a comment with their numbers, counted from the
+//! innermost, which is 1: `# frames: inferred 2,3; missing 4`.
 
 use std::io::{self, Write};
 
@@ -42,14 +44,14 @@ pub enum Records {
     Stacks,
 }
 
-/// What a reader has to know of [`Records::Stacks`].
+// What a reader has to know of [`Records::Stacks`].
 const STACKS: &str = "each record is a distinct stack with the weight of all its samples";
 
-/// How a comment on frames begins.
+// How a comment on frames begins.
 const MARKED: &str = "# frames: ";
 
-/// Returns what becomes a record where the text may have `limit` bytes: files from elsewhere may state
-/// any number of samples. Also [`Records::Stacks`] where the number of samples is not known.
+/// Returns what becomes a record where the text may have `limit` bytes: files from elsewhere may
+/// state any number of samples. Also [`Records::Stacks`] where the number of samples is not known.
 pub fn records(subject: &Subject, stacks: &CallStacks, limit: u64) -> Records {
     if subject.selection.sampling() == Sampling::Merged {
         return Records::Stacks;
@@ -68,10 +70,6 @@ pub fn records(subject: &Subject, stacks: &CallStacks, limit: u64) -> Records {
 }
 
 /// Writes the records.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
@@ -105,7 +103,7 @@ pub fn write(
     Ok(())
 }
 
-/// A record, up to its period and after it.
+// Up to its period and after it.
 struct Text<'a> {
     marks: String,
     head: String,
@@ -114,9 +112,9 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// The most bytes of a record.
+    // At most.
     fn size(&self) -> u64 {
-        /// The digits of a period, and what is between the parts.
+        // The digits of a period, and what is between the parts.
         const REST: usize = 40;
         let parts = [self.marks.len(), self.head.len(), self.event.len(), REST];
         (parts.iter().sum::<usize>() + self.body.len()) as u64
@@ -129,13 +127,12 @@ impl Text<'_> {
     }
 }
 
-/// Makes records.
 struct Texts<'a> {
     subject: &'a Subject<'a>,
     stacks: &'a CallStacks,
     naming: &'a Naming<'a>,
     event: String,
-    /// Functions are on many stacks.
+    // Functions are on many stacks.
     lines: FxHashMap<(FunctionId, bool), String>,
     body: String,
 }
@@ -188,7 +185,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The comment on frames of a stack that are not as they were recorded.
+// On frames that are not as they were recorded.
 fn marks(stacks: &CallStacks, stack: StackId) -> String {
     let numbers = |is: fn(&StackFrame) -> bool| {
         let frames = stacks.outwards(stack).zip(1..);
@@ -212,7 +209,7 @@ fn marks(stacks: &CallStacks, stack: StackId) -> String {
     }
 }
 
-/// A command name as readers of the format take it: not empty, and not ending in what looks like an id.
+// As readers of the format take it: not empty, and not ending in what looks like an id.
 fn comm(comm: &str) -> String {
     let comm = printable(comm.trim());
     if comm.is_empty() {

@@ -3,17 +3,20 @@
 //! | in the file | is |
 //! |---|---|
 //! | sample types | `samples/count`, and the event in its unit, which is the default |
-//! | location | a line of a function, with the calls that were inlined there; addresses are not kept |
+//! | location | a line of a function, with the calls that were inlined there; no addresses |
 //! | mapping | a module, with its build ID |
 //! | labels `pid`, `tid`, `comm` | the thread |
 //! | label `inferred` | functions on the stack that were not recorded but restored from the code |
 //! | label `frames_missing` | functions on the stack whose callers are not the frames above them |
-//! | labels `inferred_frame`, `frames_missing_frame` | which frames those are, counted from the leaf, which is 1; only where another frame has the same name |
+//! | labels `inferred_frame`, `frames_missing_frame` | which frames those are: see below |
 //! | period | the weight of every sample where all are equal, else the mean |
 //! | comments | what is not known |
 //!
-//! Marks such as `[truncated]` are functions without a mapping. A system name is there only where it
-//! differs from the name: an equal one would make pprof demangle it again, and drop parameters.
+//! The last labels count frames from the leaf, which is 1, and are there only where another frame
+//! has the same name.
+//!
+//! Marks such as `[truncated]` are functions without a mapping. A system name is there only where
+//! it differs from the name: an equal one would make pprof demangle it again, and drop parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -28,10 +31,6 @@ use super::locations::{Location, LocationId, Locations};
 use super::naming::{MERGED, Measure, Measures, Naming, PRODUCER, SAMPLES, functions_of, number};
 
 /// Writes the stacks as a compressed profile.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io::Result<()> {
     profile(subject, stacks).write(out)
 }
@@ -93,7 +92,6 @@ fn profile(subject: &Subject, stacks: &CallStacks) -> Profile {
     file
 }
 
-/// Adds the functions, modules and locations.
 fn describe(
     file: &mut Profile,
     naming: &Naming,
@@ -164,7 +162,7 @@ fn describe(
         .collect();
 }
 
-/// The module that has the name of the heaviest command; if none has, the first that is a file.
+// The module that has the name of the heaviest command; if none has, the first that is a file.
 fn program(
     naming: &Naming,
     stacks: &CallStacks,
@@ -197,7 +195,7 @@ fn program(
         .copied()
 }
 
-/// What is known of a sample besides its stack.
+// What is known of a sample besides its stack.
 fn labels(
     naming: &Naming,
     stacks: &CallStacks,
@@ -260,7 +258,7 @@ fn labels(
     labels
 }
 
-/// The weight of each sample, or their mean; and whether all are equal. 0 where it is not known.
+// Or the mean of weights; and whether all are equal. 0 where it is not known.
 fn period(subject: &Subject) -> (i64, bool) {
     let selection = subject.selection;
     let measures = Measures::of(subject);
@@ -277,12 +275,11 @@ fn period(subject: &Subject) -> (i64, bool) {
     (signed(total / count), is_constant)
 }
 
-/// A value as the format has it. Totals of 63 bits and more are refused before.
+// Totals of 63 bits and more are refused before.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The table of texts.
 #[derive(Default)]
 struct Strings {
     texts: Interner,

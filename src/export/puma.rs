@@ -16,16 +16,12 @@ use crate::base::{Unit, printable};
 use crate::view::tree::Tree;
 use crate::view::{Subject, number};
 
-/// The width of the first two columns in the guide; wider where figures need it.
+// Of the first two columns in the guide; wider where figures need it.
 const WIDTH: usize = 16;
-/// How far names are indented at most. The level says how deep deeper ones are.
+// The level says how deep deeper ones are.
 const INDENT: usize = 256;
 
 /// Writes the nodes that are shown.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<()> {
     let figure = |value: u64| match &subject.selection.event().unit {
         Unit::Nanoseconds if value > 0 => number::duration(value),

@@ -8,26 +8,23 @@ use crate::base::Remedy;
 use crate::view::number;
 use crate::view::page::Block;
 
-/// How a sentence is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Not at all.
     Plain,
-    /// Something that a reader has to know to read the figures right.
+    // Something that a reader has to know to read the figures right.
     Note,
-    /// What can be done about it.
+    // What can be done about it.
     Hint,
 }
 
-/// A sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub kind: Kind,
     pub text: String,
 }
 
-/// Returns the sentences of a block; nothing for blocks that are not made of sentences, and where
-/// there is nothing to advise that is not in `said`, to which its advice is added.
+// Nothing for blocks that are not made of sentences, and where there is nothing to advise that is
+// not in `said`, to which its advice is added.
 pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>) -> Vec<Sentence> {
     let sentence = |kind, text| vec![Sentence { kind, text }];
     match block {

@@ -1,17 +1,17 @@
-//! Stacks for <https://www.speedscope.app>, in its file format (the schema of 2019, the only one), written
-//! for speedscope 1.25.
+//! Stacks for <https://www.speedscope.app>, in its file format (the schema of 2019, the only one),
+//! written for speedscope 1.25.
 //!
-//! Each thread is a profile of type `sampled`: the samples are stacks, the outermost function first, each
-//! with its weight. As equal stacks are added up, the order of samples is that of the call tree, and the
-//! horizontal axis is no time.
+//! Each thread is a profile of type `sampled`: the samples are stacks, the outermost function
+//! first, each with its weight. As equal stacks are added up, the order of samples is that of the
+//! call tree, and the horizontal axis is no time.
 //!
-//! What speedscope has no place for is under `proftool`, which it ignores, in each profile: the event with its
-//! unit, the number of samples of each stack, and as pairs of a sample's and a frame's place which frames
-//! were not recorded but restored from the code (`inferred`), or are not called by the one outside of
-//! them (`frames_missing`).
+//! What speedscope has no place for is under `proftool`, which it ignores, in each profile: the
+//! event with its unit, the number of samples of each stack, and as pairs of a sample's and a
+//! frame's place which frames were not recorded but restored from the code (`inferred`), or are not
+//! called by the one outside of them (`frames_missing`).
 //!
-//! A frame is a function, with the file and line of its declaration or else with its module: speedscope adds
-//! up by frame, so that lines of one function must not be frames of their own.
+//! A frame is a function, with the file and line of its declaration or else with its module:
+//! speedscope adds up by frame, so that lines of one function must not be frames of their own.
 
 use std::io::{self, Write};
 
@@ -78,10 +78,6 @@ struct Extension {
 }
 
 /// Writes the stacks.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io::Result<()> {
     let naming = Naming::new(subject, stacks);
     let mut frames = Vec::new();
@@ -160,7 +156,6 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
     )
 }
 
-/// What speedscope has no place for.
 fn extension(subject: &Subject, stacks: &CallStacks, samples: &[StackSample]) -> Extension {
     let event = subject.selection.event();
     let is_merged = subject.selection.sampling() == Sampling::Merged;

@@ -7,15 +7,15 @@
 //! | weight | milliseconds (`tracing-ms`) for time, else the number of samples or bytes |
 //! | time | 0 of every sample: equal stacks are added up, and have no time |
 //! | library | the module, with its build ID |
-//! | category | user or kernel code, functions restored from the code, marks such as `[truncated]` |
-//! | markers of the main thread | what is not known of the recording, as lost samples, with its number |
+//! | category | user or kernel code, restored functions, marks such as `[truncated]` |
+//! | markers of the main thread | what is not known, as lost samples, with its number |
 //! | extra information | the same, as text |
 //!
-//! The Firefox Profiler makes functions of one name and library one unless their files differ. Where these
-//! are equal as well, the file has the function's address.
+//! The Firefox Profiler makes functions of one name and library one unless their files differ.
+//! Where these are equal as well, the file has the function's address.
 //!
-//! The tables are written here and not with `fxprof-processed-profile`: its weights have 32 bits, and frames
-//! that are known by name have neither library nor file there.
+//! The tables are written here and not with `fxprof-processed-profile`: its weights have 32 bits,
+//! and frames that are known by name have neither library nor file there.
 
 mod tables;
 
@@ -36,10 +36,9 @@ use super::json;
 use super::naming::{MERGED, Naming, PRODUCER, functions_of};
 use tables::{CAVEAT, Tables, Thread, UNKNOWN, Weight};
 
-/// The version of the format.
 const VERSION: u32 = 55;
 
-/// The categories of frames, by index.
+// Of frames, by index.
 const CATEGORIES: [(&str, &str); 4] = [
     ("User", "blue"),
     ("Kernel", "orange"),
@@ -56,11 +55,8 @@ pub struct Track<'a> {
     pub stacks: &'a CallStacks,
 }
 
-/// Writes the first event and `others` of the same profile, such as off-CPU time, as a compressed document.
-///
-/// # Errors
-///
-/// Those of `out`.
+/// Writes the first event and `others` of the same profile, such as off-CPU time, as a compressed
+/// document.
 pub fn write(out: &mut dyn Write, first: Track, others: &[Track]) -> io::Result<()> {
     let Track { subject, stacks } = first;
     let naming = Naming::new(subject, stacks);
@@ -131,8 +127,7 @@ pub fn write(out: &mut dyn Write, first: Track, others: &[Track]) -> io::Result<
 }
 
 impl Track<'_> {
-    /// The threads with samples, by their ids. `main` is the one that the profiler shows at once, with the
-    /// markers.
+    // By their ids. `main` is the thread that the profiler shows at once, with the markers.
     fn threads(&self, is_first: bool, main: Option<ThreadId>) -> Vec<(ThreadId, Thread)> {
         let Track { subject, stacks } = *self;
         let naming = Naming::new(subject, stacks);
@@ -156,7 +151,7 @@ impl Track<'_> {
     }
 }
 
-/// How the profiler shows a caveat.
+// How the profiler shows a caveat.
 fn marker_schema() -> Value {
     json!({
         "name": CAVEAT,
@@ -171,7 +166,7 @@ fn marker_schema() -> Value {
     })
 }
 
-/// The modules, by their number in the profile.
+// By their number in the profile.
 fn libraries(naming: &Naming) -> Vec<Value> {
     let modules = naming.profile.modules.enumerate();
     let library = |(id, module): (ModuleId, &crate::profile::Module)| {
@@ -191,7 +186,7 @@ fn libraries(naming: &Naming) -> Vec<Value> {
     modules.map(library).chain([unknown]).collect()
 }
 
-/// A build ID as Breakpad writes it: 16 bytes, of which the first three fields are little-endian, and an age.
+// As Breakpad writes it: 16 bytes, of which the first three fields are little-endian, and an age.
 fn breakpad_id(build_id: &BuildId) -> String {
     let mut bytes = [0; 16];
     for (to, from) in bytes.iter_mut().zip(build_id.bytes()) {
@@ -204,7 +199,7 @@ fn breakpad_id(build_id: &BuildId) -> String {
     format!("{digits}0")
 }
 
-/// The file of each function, which differs where name and library do not.
+// It differs where name and library do not.
 fn files(naming: &Naming, stacks: &CallStacks) -> HashMap<FunctionId, Option<String>> {
     let declared = |id| naming.declaration(id).map(|line| line.file.clone());
     naming.apart(

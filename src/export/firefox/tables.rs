@@ -12,35 +12,34 @@ use crate::profile::{FunctionId, ModuleId};
 
 use super::super::naming::Naming;
 
-/// What the module of functions without one is called. Without a library, profiler-cli would take what
-/// stands before a `!` in the name for it, as in `operator!=`.
+// What the module of functions without one is called. Without a library, profiler-cli would take
+// what stands before a `!` in the name for it, as in `operator!=`.
 pub(super) const UNKNOWN: &str = "[unknown]";
 
-/// The kind of a marker that has something which is not known of the recording.
+// Of a marker that has something which is not known of the recording.
 pub(super) const CAVEAT: &str = "Caveat";
 
-/// The phase of a marker at one time.
+// The phase of a marker at one time.
 const INSTANT: u32 = 0;
 
-/// The index of the category of marks.
+// The index of the category of marks.
 const MARK: u32 = 3;
 
 define_id! {
-    /// A row of a thread's table of functions.
+    // A row of a thread's table of functions.
     FuncId
 }
 
 define_id! {
-    /// A row of a thread's table of frames.
+    // A row of a thread's table of frames.
     FrameId
 }
 
 define_id! {
-    /// A row of a thread's table of stacks.
+    // A row of a thread's table of stacks.
     RowId
 }
 
-/// What a value is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     Milliseconds,
@@ -75,20 +74,19 @@ impl Weight {
     }
 }
 
-/// The tables of a thread.
 pub(super) struct Tables<'a> {
     naming: &'a Naming<'a>,
     stacks: &'a CallStacks,
     files: &'a HashMap<FunctionId, Option<String>>,
     strings: Interner,
     funcs: Distinct<FuncId, FunctionId>,
-    /// The function, the line, how many calls it is inlined, its category.
+    // The function, the line, how many calls it is inlined, its category.
     frames: Distinct<FrameId, (FuncId, Option<u32>, u32, u32)>,
     rows: Distinct<RowId, (Option<RowId>, FrameId)>,
     known: FxHashMap<StackId, (RowId, u32)>,
 }
 
-/// A thread. Its long tables are columns: a JSON value takes 32 bytes.
+// Its long tables are columns: a JSON value takes 32 bytes.
 #[derive(Serialize)]
 pub(super) struct Thread {
     #[serde(flatten)]
@@ -154,8 +152,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The thread with its samples. One thread has to be the main thread of its process for the profiler to
-    /// show it at once.
+    // One thread has to be the main thread of its process for the profiler to show it at once.
     pub fn thread(
         &mut self,
         samples: &[StackSample],
@@ -215,7 +212,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The caveats. They are of the whole recording, and have no time.
+    // The caveats are of the whole recording, and have no time.
     fn markers(&mut self, is_main: bool) -> Value {
         let caveats = self.naming.profile.caveats.iter().filter(|_| is_main);
         let (mut names, mut data) = (Vec::new(), Vec::new());
@@ -230,7 +227,6 @@ impl<'a> Tables<'a> {
             "name": names, "phase": vec![INSTANT; length], "startTime": vec![0.0; length]})
     }
 
-    /// The row of a stack.
     fn row(&mut self, stack: StackId) -> RowId {
         let mut missing = Vec::new();
         let mut below = None;
@@ -282,7 +278,6 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The tables of functions and of libraries.
     fn functions(&mut self) -> (Value, Value) {
         let mut resources: Distinct<RowId, Option<ModuleId>> = Distinct::default();
         let length = self.funcs.rows().len();

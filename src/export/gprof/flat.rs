@@ -12,7 +12,7 @@ use super::Options;
 use crate::analysis::gprof::{Entry, Figures};
 use crate::base::printable;
 
-/// The units of times of one call: a letter, and how many of it a second has.
+// Of times of one call: a letter, and how many of it a second has.
 const UNITS: [(char, f64); 11] = [
     ('T', 1e-12),
     ('G', 1e-9),
@@ -28,10 +28,6 @@ const UNITS: [(char, f64); 11] = [
 ];
 
 /// Writes the flat profile.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result<()> {
     let mut rows: Vec<&Entry> = it.functions.iter().filter(|row| !row.excluded).collect();
     rows.sort_by(|left, right| {
@@ -93,7 +89,7 @@ pub fn write(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result
     Ok(())
 }
 
-/// The unit in which the most expensive call has one to three digits before the point.
+// In which the most expensive call has one to three digits before the point.
 fn unit(rows: &[&Entry], rate: f64) -> (char, f64) {
     let called = rows.iter().filter(|row| row.calls != 0);
     let costs = called.map(|row| (row.time + row.child_time) / row.calls as f64);
@@ -108,7 +104,7 @@ fn unit(rows: &[&Entry], rate: f64) -> (char, f64) {
     *found.unwrap_or(&UNITS[0])
 }
 
-/// A number with six significant digits, without zeros at its end; as C's `%g`.
+// Six digits, without zeros at the end; as C's `%g`.
 fn significant(number: f64) -> String {
     let text = format!("{number:.5e}");
     let Some((digits, exponent)) = text.split_once('e') else {

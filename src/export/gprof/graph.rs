@@ -15,14 +15,10 @@ use super::Options;
 use crate::analysis::gprof::{Entry, Figures, GprofArc};
 use crate::base::printable;
 
-/// The width of a column of the index.
+// Of the index.
 const COLUMN: usize = 26;
 
 /// Writes the call graph.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result<()> {
     out.write_all(b"\t\t\tCall graph\n\n")?;
     write!(
@@ -111,7 +107,6 @@ fn write_cycle(out: &mut dyn Write, it: &Figures, at: usize, base: f64) -> io::R
     Ok(())
 }
 
-/// The index, the percentage and the times of an entry.
 fn write_figures(out: &mut dyn Write, it: &Figures, of: &Entry, base: f64) -> io::Result<()> {
     let index = format!("[{}]", of.index);
     // Longer ones are cut, as by gprof.
@@ -132,7 +127,6 @@ fn write_calls(out: &mut dyn Write, of: &Entry) -> io::Result<()> {
     }
 }
 
-/// The line of a caller or callee.
 fn write_arc(out: &mut dyn Write, it: &Figures, arc: &GprofArc, end: usize) -> io::Result<()> {
     if it.is_within(arc) {
         write!(out, "{:29}{:7} {:7}     ", "", arc.count, "")?;
@@ -152,7 +146,7 @@ fn write_arc(out: &mut dyn Write, it: &Figures, arc: &GprofArc, end: usize) -> i
     writeln!(out, "{}", name(&it.functions[end]))
 }
 
-/// The name of a function with its cycle and its index.
+// With its cycle and its index.
 fn name(of: &Entry) -> String {
     let mut text = printable(&of.name).into_owned();
     if let Some(cycle) = of.cycle {
@@ -170,8 +164,8 @@ fn index(of: &Entry) -> String {
     }
 }
 
-/// Arcs in the order of their lines: to a function the least first, from it the greatest. Of
-/// equals that which was added first.
+// In the order of lines: to a function the least first, from it the greatest. Of equals that which
+// was added first.
 fn sorted<'a>(it: &'a Figures, arcs: &[usize], ascending: bool) -> Vec<&'a GprofArc> {
     let mut arcs: Vec<&GprofArc> = arcs.iter().map(|&arc| &it.arcs[arc]).collect();
     arcs.sort_by(|&left, &right| {
@@ -181,7 +175,7 @@ fn sorted<'a>(it: &'a Figures, arcs: &[usize], ascending: bool) -> Vec<&'a Gprof
     arcs
 }
 
-/// A call of itself is less than one within a cycle, and that than any other.
+// A call of itself is less than one within a cycle, and that than any other.
 fn weigh(it: &Figures, left: &GprofArc, right: &GprofArc) -> Ordering {
     let kind = |arc: &GprofArc| match (arc.from == arc.to, it.is_within(arc)) {
         (true, _) => 0,
@@ -200,7 +194,7 @@ fn compare(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or(Ordering::Equal)
 }
 
-/// The names in three columns, read from top to bottom, then the cycles.
+// In three columns, read from top to bottom, then the cycles.
 fn write_index(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result<()> {
     out.write_all(b"\x0c\nIndex by function name\n\n")?;
     let shown = |function: &&Entry| options.zeros || function.calls != 0 || function.time != 0.0;

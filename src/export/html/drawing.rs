@@ -1,5 +1,5 @@
-//! The call graph of a page as a drawing: where its boxes and arcs are. The figures in them are those of
-//! the listing.
+//! The call graph of a page as a drawing: where its boxes and arcs are. The figures in them are
+//! those of the listing.
 
 use serde::Serialize;
 
@@ -7,19 +7,19 @@ use crate::profile::FunctionId;
 use crate::view::graph::GraphView;
 use crate::view::layered::Point;
 
-/// How many functions the drawings of a page have.
+// How many functions the drawings of a page have.
 const LEVELS: [usize; 3] = [25, 75, 200];
 
-/// A drawing. Functions are places in the page's table, lengths are pixels.
+// Functions are places in the page's table, lengths are pixels.
 #[derive(Serialize)]
 pub(super) struct Drawing {
     width: i64,
     height: i64,
-    /// The extent of a function's box.
+    // The extent of a function's box.
     node: [i64; 2],
-    /// Function, left, top.
+    // Function, left, top.
     functions: Vec<(u64, i64, i64)>,
-    /// Number of the cycle, left, top, width, height, members that are drawn.
+    // Number of the cycle, left, top, width, height, members that are drawn.
     cycles: Vec<(usize, i64, i64, i64, i64, usize)>,
     calls: Vec<Call>,
     hidden_functions: usize,
@@ -28,15 +28,15 @@ pub(super) struct Drawing {
 
 #[derive(Serialize)]
 struct Call {
-    /// Caller and callee.
+    // Caller and callee.
     ends: [u64; 2],
-    /// Left and top of each point, by turns.
+    // Left and top of each point, by turns.
     points: Vec<i64>,
     is_upward: bool,
     label: Option<[i64; 2]>,
 }
 
-/// The drawings of a listing, from few functions to many.
+// From few functions to many.
 pub(super) fn drawings(view: &GraphView<'_>, place: &dyn Fn(FunctionId) -> u64) -> Vec<Drawing> {
     let mut drawings = Vec::new();
     for limit in LEVELS {

@@ -12,28 +12,29 @@ use crate::view::flat::{Flat, Row};
 use crate::view::label;
 use crate::view::{Names, Subject};
 
-/// All functions of a page, in order of first appearance; columns of the same length, except for what few
-/// functions have, which is pairs of a place and a value.
+// In order of first appearance; columns of the same length, except for what few functions have,
+// which is pairs of a place and a value.
 #[derive(Serialize)]
 pub(super) struct Functions<'a> {
     names: Vec<Cow<'a, str>>,
     modules: Vec<usize>,
     module_names: Vec<&'a str>,
-    /// What a module is shown as, where that is not its name.
+    // What a module is shown as, where that is not its name.
     module_labels: Vec<(usize, String)>,
-    /// What a function is shown as, where that is not its name.
+    // What a function is shown as, where that is not its name.
     labels: Vec<(usize, String)>,
-    /// Short labels, for where a long one would be cut off: no other function has them.
+    // For where a long label would be cut off: no other function has them.
     short: Vec<(usize, String)>,
-    /// What stands in a command as its label between quotes.
+    // What stands in a command as its label between quotes.
     in_quotes: Vec<usize>,
-    /// How it is given to a command, where that is neither its label nor that between quotes.
+    // How it is given to a command, where that is neither its label nor that between quotes.
     quoted: Vec<(usize, String)>,
-    /// How commands about a part of time find functions whose names depend on which others there are.
+    // How commands about a part of time find functions whose names depend on which others there
+    // are.
     symbols: Vec<(usize, &'a str)>,
-    /// The marks where stacks are cut.
+    // The marks where stacks are cut.
     cut_marks: Vec<usize>,
-    /// Those whose names are shortened: no command finds them by what is shown.
+    // No command finds these by what is shown.
     shortened: Vec<usize>,
     #[serde(skip)]
     places: HashMap<FunctionId, u64>,
@@ -108,8 +109,8 @@ impl<'a> Functions<'a> {
         table
     }
 
-    /// Leaves out the middle of names of more than this number of bytes, and adds their places, so that no
-    /// two are the same.
+    // The middle of names of more than this number of bytes is left out, and their places are
+    // added, so that no two are the same.
     pub fn shorten(&mut self, most: usize) {
         for (place, name) in self.names.iter_mut().enumerate() {
             let label = self.labels.binary_search_by_key(&place, |it| it.0);
@@ -133,28 +134,26 @@ impl<'a> Functions<'a> {
             .for_each(|it| it.1 = shortened(&it.1, most));
     }
 
-    /// About how many bytes that saves, at least.
+    // About how many bytes that saves, at least.
     pub fn saved(&self, most: usize) -> usize {
         let names = self.names.iter();
         names.map(|name| name.len().saturating_sub(most + 8)).sum()
     }
 
-    /// Whether a function is in the table.
     pub fn has(&self, function: FunctionId) -> bool {
         self.places.contains_key(&function)
     }
 
-    /// The place of a function in the table.
     pub fn place(&self, function: FunctionId) -> u64 {
         self.places.get(&function).copied().unwrap_or(0)
     }
 }
 
-/// The number of columns that the page has for a name at most, about.
+// That the page has for a name at most, about.
 const COLUMNS: usize = 72;
 
-/// The labels that pages in the terminal have, if those of the subject are full names: as a column of this width
-/// has them, where no two functions are the same then.
+// The labels that pages in the terminal have, if those of the subject are full names: as a column
+// of this width has them, where no two functions are the same then.
 fn short_labels(subject: &Subject, functions: &[FunctionId]) -> HashMap<FunctionId, String> {
     if subject.names != Names::Full {
         return HashMap::new();
@@ -174,7 +173,7 @@ fn short_labels(subject: &Subject, functions: &[FunctionId]) -> HashMap<Function
     functions.iter().map(of).collect()
 }
 
-/// A text as it is printed, with at most this number of bytes: the middle of a longer one is left out.
+// As it is printed, with at most this number of bytes: the middle of a longer text is left out.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let text = printable(text);
     if text.len() <= most {
@@ -188,8 +187,9 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
-/// The symbol of a Rust function whose name has type arguments that the symbol, of the older kind with a
-/// hash, does not have: they are a part of the name only where there are several of that symbol's name.
+// The symbol of a Rust function whose name has type arguments that the symbol, of the older kind
+// with a hash, does not have: they are a part of the name only where there are several of that
+// symbol's name.
 fn without_arguments(function: &Function) -> Option<&str> {
     let symbol = function.linkage_name.as_deref()?;
     let hash = symbol.len().checked_sub("17h0123456789abcdefE".len())?;
@@ -197,21 +197,21 @@ fn without_arguments(function: &Function) -> Option<&str> {
     (is_such && function.name.ends_with('>')).then_some(symbol)
 }
 
-/// The rows of an event, by decreasing self weight.
+// By decreasing self weight.
 #[derive(Serialize)]
 pub(super) struct FlatRows {
     functions: Vec<u64>,
     self_weights: Vec<u64>,
     totals: Vec<u64>,
-    /// Row, weight and whether it is known that it can be as large, of totals that may be larger.
+    // Row, weight and whether it is known that it can be as large, of totals that may be larger.
     at_most: Vec<(usize, u64, bool)>,
-    /// Rows that are restored from the code in most samples.
+    // Rows that are restored from the code in most samples.
     inferred: Vec<usize>,
-    /// Row and number of calls; none where no calls were counted.
+    // Row and number of calls; none where no calls were counted.
     calls: Option<Vec<(usize, String)>>,
-    /// The rows in order of names, by which ties are broken.
+    // In order of names, by which ties are broken.
     by_name: Vec<usize>,
-    /// The number of functions that the page leaves out, and the largest total among them.
+    // The number of functions that the page leaves out, and the largest total among them.
     left_out: usize,
     left_out_most: u64,
 }
@@ -249,7 +249,7 @@ impl FlatRows {
         }
     }
 
-    /// The largest total of a function that the page leaves out, if it does.
+    // If the page leaves functions out.
     pub fn left_out_most(&self) -> Option<u64> {
         (self.left_out > 0).then_some(self.left_out_most)
     }

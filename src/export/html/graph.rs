@@ -1,7 +1,8 @@
 //! Callers and callees in a page: the entries of the listing, and the figures of details.
 //!
-//! The listing is in two parts, as columns: of each entry what it is about and its number of lines, in
-//! the order of the listing, so that the place of an entry is its index; and of each line its figures.
+//! The listing is in two parts, as columns: of each entry what it is about and its number of lines,
+//! in the order of the listing, so that the place of an entry is its index; and of each line its
+//! figures.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,15 +17,13 @@ use crate::view::graph::{GraphView, Line, Relation, Who};
 
 use super::packed::{Columns, maybe};
 
-/// The listing.
 #[derive(Serialize)]
 pub(super) struct Listing {
-    /// Texts of lines: numbers of calls, evidence.
+    // Of lines: numbers of calls, evidence.
     texts: Vec<String>,
     columns: String,
 }
 
-/// The columns of a line.
 const COLUMNS: usize = 11;
 
 impl Listing {
@@ -87,7 +86,6 @@ fn row(line: &Line, code: &dyn Fn(Entry) -> u64, texts: &mut Texts) -> [u64; COL
     ]
 }
 
-/// Distinct texts, numbered from 1.
 #[derive(Default)]
 struct Texts {
     texts: Vec<String>,
@@ -106,10 +104,10 @@ impl Texts {
     }
 }
 
-/// Packs what callees contribute to callers: the number of pairs, callers, callees, weights, marks (1
-/// the caller is called by the callee again, 2 the callee calls the caller again, 4 restored from
-/// the code, 8 inlined), and where calls were counted, the number of calls: 0 where it is not known, or twice the
-/// number and 1, and 1 more where there may have been more calls.
+// The number of pairs, callers, callees, weights, marks (1 the caller is called by the callee
+// again, 2 the callee calls the caller again, 4 restored from the code, 8 inlined), and where calls
+// were counted, the number of calls: 0 where it is not known, or twice the number and 1, and 1 more
+// where there may have been more calls.
 pub(super) fn pairs(
     pairs: &[Pair],
     counts: Option<&Counts>,

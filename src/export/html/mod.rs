@@ -8,12 +8,12 @@
 //!   data         one JSON document in a script of type application/json, with `<` escaped
 //! ```
 //!
-//! The page's Content-Security-Policy forbids all requests, and all scripts and styles but its own two,
-//! which it names by their hashes. Scripts pick, sort and draw; all weights are computed here. Trees,
-//! calls and times are columns of numbers, deflated, in base64; where they would take too much room, the
-//! lightest frames are left out, and time is divided into fewer parts. Where names take too much, they are
-//! shortened; where there are too many functions even so, the page has the heaviest ones, without callers
-//! and callees.
+//! The page's Content-Security-Policy forbids all requests, and all scripts and styles but its own
+//! two, which it names by their hashes. Scripts pick, sort and draw; all weights are computed here.
+//! Trees, calls and times are columns of numbers, deflated, in base64; where they would take too
+//! much room, the lightest frames are left out, and time is divided into fewer parts. Where names
+//! take too much, they are shortened; where there are too many functions even so, the page has the
+//! heaviest ones, without callers and callees.
 //!
 //! The document has the field `format`: `proftool-html/1`. Other versions of the program may write
 //! it differently, so programs should read `--format json` and not the page.
@@ -60,7 +60,6 @@ use super::naming::PRODUCER;
 use super::sentences::{self, Kind};
 use super::text::cell_text;
 
-/// The outline, the looks and the views.
 const OUTLINE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPTS: [&str; 13] = [
@@ -79,13 +78,12 @@ const SCRIPTS: [&str; 13] = [
     include_str!("page.js"),
 ];
 
-/// The version of the data in a page.
 const FORMAT: &str = "proftool-html/1";
 
-/// How long names and other texts may be where there is not enough room for all, in bytes: the longest that
-/// fit. Where the shortest do not, functions are left out.
+// In bytes, where there is not enough room for all names and other texts: the longest that fit.
+// Where the shortest do not, functions are left out.
 const NAMES: [usize; 9] = [4096, 2048, 1024, 512, 384, 256, 192, 160, 128];
-/// How many functions with such names a page has at most.
+// How many functions with such names a page has at most.
 const MOST_SHORT: usize = 20_000;
 
 /// What is written.
@@ -94,7 +92,8 @@ pub struct Document<'a> {
     pub events: Vec<EventViews<'a>>,
 }
 
-/// Makes the time line of an event, by a call tree and numbers of its nodes, with these parts of functions.
+/// Makes the time line of an event, by a call tree and numbers of its nodes, with these parts of
+/// functions.
 pub type MakeTimeline<'a> =
     dyn Fn(CallTree, IdVec<NodeId, u32>, &[AskedFunction]) -> Option<Timeline> + 'a;
 
@@ -115,15 +114,17 @@ pub struct EventViews<'a> {
     pub pairs: &'a [Pair],
     /// Makes the call tree of a degree.
     pub tree: &'a dyn Fn(Collapse) -> CallTree,
-    /// Makes weights by time, where times are known: of the samples that end in nodes of the tree in
-    /// which every call is a node, by numbers of these.
+    /// Makes weights by time, where times are known: of the samples that end in nodes of the tree
+    /// in which every call is a node, by numbers of these.
     pub timeline: &'a MakeTimeline<'a>,
-    /// Hands over the hottest functions from within, one after the other: each has whole source files.
+    /// Hands over the hottest functions from within, one after the other: each has whole source
+    /// files.
     pub sources: &'a EachWithin<'a>,
     /// The commands that print the same numbers, by view. One that takes a function has its place
     /// between two parts.
     pub commands: BTreeMap<&'static str, Vec<String>>,
-    /// The same about a part of time, which has its place between the last two parts.
+    /// The commands that print the same numbers of a part of time, which has its place between the
+    /// last two parts.
     pub part_commands: BTreeMap<&'static str, Vec<String>>,
 }
 
@@ -156,10 +157,10 @@ struct EventData<'a> {
     samples: u64,
     overview: Vec<Part>,
     flat: FlatRows,
-    /// Callers and callees; none where functions are left out.
+    // None where functions are left out.
     pairs: Option<String>,
     graph: Option<Listing>,
-    /// The same drawn, from few functions to many.
+    // From few functions to many.
     drawings: Vec<Drawing>,
     sources: Vec<Source>,
     #[serde(flatten)]
@@ -168,7 +169,7 @@ struct EventData<'a> {
     part_commands: Option<&'a BTreeMap<&'static str, Vec<String>>>,
 }
 
-/// A part of the overview.
+// Of the overview.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Part {
@@ -176,23 +177,19 @@ enum Part {
     Plain(String),
     Note(String),
     Hint(String),
-    /// A sentence with weights of the whole time.
+    // A sentence with weights of the whole time.
     OfWeights(String),
     Table {
         titles: Vec<&'static str>,
         roles: Vec<&'static str>,
         rows: Vec<Vec<String>>,
-        /// Of each row the number of what it is about among the sums by time, from 1 on, or 0.
+        // Of each row the number of what it is about among the sums by time, from 1 on, or 0.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         parts: Vec<usize>,
     },
 }
 
 /// Writes the page.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Result<()> {
     let script = SCRIPTS.concat();
     let mut rest = OUTLINE;
@@ -219,7 +216,7 @@ pub fn write(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> i
     out.write_all(rest.as_bytes())
 }
 
-/// The command that was recorded, or what the page is.
+// The command that was recorded, or what the page is.
 fn title(document: &Document) -> String {
     let first = document.events.first();
     let command = first.and_then(|event| event.subject.profile.about.command.as_deref());
@@ -229,7 +226,6 @@ fn title(document: &Document) -> String {
     }
 }
 
-/// Writes the JSON document.
 fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Result<()> {
     let Some(first) = document.events.first() else {
         return out.write_all(b"null");
@@ -273,8 +269,9 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
     json::value(out, &page)
 }
 
-/// The functions and events of a page but for what grows with the recording, and the parts of functions that
-/// are asked for by time: of each event with this number of functions, if it has more.
+// The functions and events of a page but for what grows with the recording, and the parts of
+// functions that are asked for by time: of each event with this number of functions, if it has
+// more.
 fn built<'a>(
     document: &'a Document,
     subject: &Subject<'a>,
@@ -292,7 +289,6 @@ fn built<'a>(
     Ok((functions, events, asked))
 }
 
-/// The functions that are shown of all events.
 fn shown(document: &Document, most: Option<usize>) -> Vec<FunctionId> {
     let events = document.events.iter();
     let of_event = events.flat_map(|event| {
@@ -305,7 +301,6 @@ fn shown(document: &Document, most: Option<usize>) -> Vec<FunctionId> {
     of_event.collect()
 }
 
-/// Adds what grows with the recording.
 fn grow<'a>(
     document: &'a Document,
     functions: &Functions<'a>,
@@ -329,8 +324,8 @@ fn grow<'a>(
     Ok(())
 }
 
-/// The data of an event except for what grows with the recording, and the parts of functions that are asked for
-/// by time.
+// Except for what grows with the recording, and with the parts of functions that are asked for by
+// time.
 fn event_data<'a>(
     event: &'a EventViews,
     functions: &Functions,
@@ -375,7 +370,7 @@ fn event_data<'a>(
 }
 
 impl EventData<'_> {
-    /// Leaves out the middle of texts of more than this number of bytes.
+    // The middle of texts of more than this number of bytes.
     fn shorten(&mut self, most: usize) {
         let shown = self.sources.iter_mut().flat_map(|it| it.shown_mut());
         for part in shown.chain(&mut self.overview) {
@@ -400,13 +395,11 @@ impl Part {
     }
 }
 
-/// Blocks, ready to be shown.
 fn parts(blocks: &[Block], unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
     let of_block = |block| parts_of(block, unit, advice);
     blocks.iter().flat_map(of_block).collect()
 }
 
-/// A block, ready to be shown.
 fn parts_of(block: &Block, unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
     let mut parts = Vec::new();
     match block {
@@ -452,19 +445,18 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
     }
 }
 
-/// The hash of a script or style, as a Content-Security-Policy names it (CSP 3, section 2.3.1).
+// As a Content-Security-Policy names it (CSP 3, section 2.3.1).
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// A text between tags.
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;")
 }
 
-/// Writes `<` as `\u003c`: in JSON it stands in strings only, and there no tag can begin then, nor a
-/// comment, in which a browser would look for the end of a script elsewhere.
+// `<` becomes `\u003c`: in JSON it stands in strings only, and there no tag can begin then, nor a
+// comment, in which a browser would look for the end of a script elsewhere.
 struct WithoutTags<'a>(&'a mut dyn Write);
 
 impl Write for WithoutTags<'_> {

@@ -1,7 +1,7 @@
 //! Columns of whole numbers in a page: numbers of 7 bits a byte (LEB128), deflated, in base64.
 //!
-//! A call tree of 100 000 nodes takes 300 KB as a rule; as JSON it would take ten times that. A browser
-//! inflates it by itself (`DecompressionStream`), without a request.
+//! A call tree of 100 000 nodes takes 300 KB as a rule; as JSON it would take ten times that. A
+//! browser inflates it by itself (`DecompressionStream`), without a request.
 
 use std::io::{self, Write};
 
@@ -10,15 +10,14 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// Numbers on their way into a page, one column after the other.
+// One column after the other.
 pub(super) struct Columns {
     deflated: DeflateEncoder<Vec<u8>>,
     buffer: Vec<u8>,
 }
 
-/// Deflating at level 6 takes a third longer than this, for a page that is 1 to 4 % smaller.
+// Deflating at level 6 takes a third longer than this, for a page that is 1 to 4 % smaller.
 const LEVEL: Compression = Compression::new(3);
-/// How many bytes are deflated at a time.
 const BUFFER: usize = 1 << 16;
 
 impl Columns {
@@ -29,7 +28,6 @@ impl Columns {
         }
     }
 
-    /// Adds a number.
     pub fn number(&mut self, mut number: u64) -> io::Result<()> {
         while number >= 0x80 {
             self.buffer.push(number as u8 | 0x80);
@@ -43,26 +41,25 @@ impl Columns {
         Ok(())
     }
 
-    /// Adds numbers, without their number.
+    // Without the number of numbers.
     pub fn column(&mut self, numbers: impl IntoIterator<Item = u64>) -> io::Result<()> {
         numbers
             .into_iter()
             .try_for_each(|number| self.number(number))
     }
 
-    /// The text.
     pub fn finish(mut self) -> io::Result<String> {
         self.deflated.write_all(&self.buffer)?;
         Ok(STANDARD.encode(self.deflated.finish()?))
     }
 }
 
-/// A number that may be missing: 0, or one more.
+// 0, or one more.
 pub(super) fn maybe(number: Option<u64>) -> u64 {
     number.map_or(0, |number| number.saturating_add(1))
 }
 
-/// The greatest common divisor: weights of a clock are multiples of its period.
+// Weights of a clock are multiples of its period.
 pub(super) fn divisor(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);

@@ -1,9 +1,10 @@
 //! The parts of a page that grow with the recording, call trees and sums by time, within the size
 //! limit of the page.
 //!
-//! A page is opened from an e-mail, so it has to stay small. If there is not enough room, the lightest frames
-//! of the trees are left out, then time is divided into fewer buckets, and then the sums of calls and those
-//! of frames are left out. What is left stays exact, and the page says what it lacks.
+//! A page is opened from an e-mail, so it has to stay small. If there is not enough room, the
+//! lightest frames of the trees are left out, then time is divided into fewer buckets, and then the
+//! sums of calls and those of frames are left out. What is left stays exact, and the page says what
+//! it lacks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,65 +21,60 @@ use crate::view::flat::{Flat, Row};
 use super::time::Time;
 use super::{EventViews, OUTLINE, SCRIPTS, STYLE, WithoutTags, tree};
 
-/// How many bytes a page has, if it can be made that small.
+// In bytes, if the page can be made that small.
 const PAGE: usize = 4_900_000;
-/// How much of the room the trees may take, in percent: the rest is for sums by time.
+// Of the room, in percent: the rest is for sums by time.
 const TREES: usize = 30;
-/// How many bytes it has in any case.
+// In bytes, in any case.
 const MOST: usize = 4_990_000;
-/// How many nodes a tree keeps, and how many buckets time is divided into, whatever room there is.
+// How many nodes a tree keeps, and how many buckets time is divided into, whatever room there is.
 const FEW_NODES: usize = 5_000;
 const FEW_BUCKETS: usize = 16;
 
-/// Trees, and sums by time.
 #[derive(Default, Serialize)]
 pub(super) struct Grown {
     trees: BTreeMap<&'static str, String>,
     pub time: Option<Time>,
-    /// What ends in the nodes of the tree in which every call is a node, by time.
+    // What ends in the nodes of the tree in which every call is a node, by time.
     tree_times: Option<String>,
 }
 
-/// The room that is left in a page.
+// The room that is left in a page.
 pub(super) struct Room(usize);
 
 impl Room {
-    /// That of a page which has this as well.
+    // That of a page which has `others` as well.
     pub fn of_page(others: &impl Serialize) -> io::Result<Room> {
         Ok(Room(PAGE.saturating_sub(taken(others)?)))
     }
 
-    /// The share of one of this number of events.
+    // Of one of this number of events.
     pub fn share(&self, events: usize) -> usize {
         self.0 / events.max(1)
     }
 
-    /// Takes up room.
     pub fn take(&mut self, grown: &Grown) -> io::Result<()> {
         self.0 = self.0.saturating_sub(written(grown)?);
         Ok(())
     }
 }
 
-/// How many bytes a page with this takes more than it may.
+// How many bytes a page with this takes more than it may.
 pub(super) fn excess(all: &impl Serialize) -> io::Result<usize> {
     Ok(taken(all)?.saturating_sub(MOST))
 }
 
-/// The number of bytes of a page with this.
 fn taken(all: &impl Serialize) -> io::Result<usize> {
     let scripts: usize = SCRIPTS.iter().map(|script| script.len()).sum();
     Ok(OUTLINE.len() + STYLE.len() + scripts + written(all)?)
 }
 
-/// The number of bytes that something takes in a page.
 fn written(value: &impl Serialize) -> io::Result<usize> {
     let mut count = Count(0);
     json::value(&mut WithoutTags(&mut count), value)?;
     Ok(count.0)
 }
 
-/// Counts what is written to it.
 struct Count(usize);
 
 impl io::Write for Count {
@@ -92,15 +88,14 @@ impl io::Write for Count {
     }
 }
 
-/// What a page has of an event of which it leaves functions out.
+// What a page has of an event of which it leaves functions out.
 pub(super) struct Few<'a> {
-    /// The largest total among those left out: a frame that weighs more is of another function.
+    // The largest total among those left out: a frame that weighs more is of another function.
     pub least: u64,
-    /// Whether it has a function.
     pub has: &'a dyn Fn(FunctionId) -> bool,
 }
 
-/// The functions with the largest totals.
+// With the largest totals.
 pub(super) fn heaviest(flat: &Flat, most: usize) -> Vec<FunctionId> {
     let mut rows: Vec<&Row> = flat.rows.iter().collect();
     rows.sort_by_key(|row| Reverse(row.total));
@@ -108,7 +103,7 @@ pub(super) fn heaviest(flat: &Flat, most: usize) -> Vec<FunctionId> {
     rows.iter().map(|row| row.function).collect()
 }
 
-/// The trees of an event and its sums by time, within this number of bytes.
+// The trees of an event and its sums by time, within this number of bytes.
 pub(super) fn fitted(
     event: &EventViews,
     asked: &[AskedFunction],
@@ -159,7 +154,7 @@ pub(super) fn fitted(
 }
 
 impl Grown {
-    /// Adds the sums by time, within this number of bytes.
+    // Within this number of bytes.
     fn add_times(
         &mut self,
         event: &EventViews,

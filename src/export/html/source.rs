@@ -13,30 +13,28 @@ use crate::view::annotate::{AnnotateView, CodeView, RowOf, Weights};
 use super::functions::Functions;
 use super::{EventViews, Part as Shown, Within, parts_of};
 
-/// A function from within.
 #[derive(Serialize)]
 pub(super) struct Source {
     function: u64,
     lines: Option<Vec<Shown>>,
     code: Option<Vec<Shown>>,
-    /// The numbers of other sums by time: of what has no line, of the machine code, of the function where it
-    /// is inlined into others, and of addresses that are in no instruction.
+    // Of what has no line, of the machine code, of the function where it is inlined into others,
+    // and of addresses that are in no instruction.
     sums: [usize; 4],
 }
 
 impl Source {
-    /// All that is shown of it.
     pub fn shown_mut(&mut self) -> impl Iterator<Item = &mut Shown> {
         self.lines.iter_mut().chain(&mut self.code).flatten()
     }
 }
 
-/// The functions, and what is asked for of them by time.
+// With what is asked for of the functions by time.
 #[derive(Default)]
 pub(super) struct Sources {
     pub sources: Vec<Source>,
     pub asked: Vec<AskedFunction>,
-    /// How many parts are asked for.
+    // How many parts are asked for.
     parts: usize,
 }
 
@@ -100,17 +98,16 @@ impl Sources {
     }
 }
 
-/// Numbers of the parts of a function.
 struct Numbers {
     is_timed: bool,
-    /// How many other functions have.
+    // How many other functions have.
     before: usize,
     parts: Vec<Part>,
     known: FxHashMap<Part, usize>,
 }
 
 impl Numbers {
-    /// The number of a part, from 1 on; 0 where no times are known.
+    // From 1 on; 0 where no times are known.
     fn number(&mut self, part: Part) -> usize {
         if !self.is_timed {
             return 0;
@@ -122,14 +119,14 @@ impl Numbers {
     }
 }
 
-/// The lines that have weight, by file and number.
+// Lines that have weight, by file and number.
 fn line_ids<'a>(profile: &'a Profile, view: &AnnotateView) -> HashMap<(&'a str, u32), LineId> {
     let ids = view.summary.lines.iter().filter_map(|row| row.line);
     let at = |id: LineId| (profile.lines[id].file.as_str(), profile.lines[id].line);
     ids.map(|id| (at(id), id)).collect()
 }
 
-/// Numbers the sums of machine code that are not about one instruction.
+// The sums of machine code that are not about one instruction.
 fn others(code: &CodeView, numbers: &mut Numbers, sums: &mut [usize; 4]) {
     sums[1] = numbers.number(Part::Code);
     if code.inlined_elsewhere > 0 {
@@ -140,7 +137,7 @@ fn others(code: &CodeView, numbers: &mut Numbers, sums: &mut [usize; 4]) {
     }
 }
 
-/// What is shown of a function, with the numbers of rows.
+// With the numbers of rows.
 fn shown(
     event: &EventViews,
     view: &AnnotateView,

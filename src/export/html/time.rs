@@ -1,19 +1,20 @@
 //! Weights by time in a page.
 //!
-//! The columns are: the greatest common divisor of all weights, by which they are divided; the number
-//! of buckets, and their weights; for each thread the same; the number of sums of functions, for each
-//! function how many it has, and of each sum the step from the bucket before, the self weight, what the
-//! total is more, and how much of the total has other members of the function's cycle further in.
+//! The columns are: the greatest common divisor of all weights, by which they are divided; the
+//! number of buckets, and their weights; for each thread the same; the number of sums of functions,
+//! for each function how many it has, and of each sum the step from the bucket before, the self
+//! weight, what the total is more, and how much of the total has other members of the function's
+//! cycle further in.
 //!
-//! Those of calls are: the divisor; the number of calls, the caller (0 for none, or one more than its
-//! place) and the callee of each; the number of sums, for each call how many it has, and of each sum the
-//! step, the weight, what of it the callee does not contribute to the caller, what of it did not come
-//! into the callee's cycle by this call (0 for calls inside of a cycle), and the self weight of what is
-//! called. Behind them stand the number of cycles, and for each its number, how many sums it has, their
-//! steps and their totals.
+//! Those of calls are: the divisor; the number of calls, the caller (0 for none, or one more than
+//! its place) and the callee of each; the number of sums, for each call how many it has, and of
+//! each sum the step, the weight, what of it the callee does not contribute to the caller, what of
+//! it did not come into the callee's cycle by this call (0 for calls inside of a cycle), and the
+//! self weight of what is called. Behind them stand the number of cycles, and for each its number,
+//! how many sums it has, their steps and their totals.
 //!
-//! Those of source lines and instructions are: the divisor; the number of parts, for each how many sums it
-//! has, and of each sum the step, the self weight, and what the total is more.
+//! Those of source lines and instructions are: the divisor; the number of parts, for each how many
+//! sums it has, and of each sum the step, the self weight, and what the total is more.
 
 use std::io;
 
@@ -27,25 +28,23 @@ use crate::view::graph::GraphView;
 
 use super::packed::{Columns, divisor, maybe};
 
-/// The weights of an event by time.
 #[derive(Serialize)]
 pub(super) struct Time {
-    /// The length of a bucket in nanoseconds.
+    // In nanoseconds.
     bucket: u64,
-    /// Where the first one begins, in nanoseconds after the first sample of the recording.
+    // In nanoseconds after the first sample of the recording.
     start: u64,
-    /// Where the part of time ends that the page is about; none for the end of the recording.
+    // Where the part of time ends that the page is about; none for the end of the recording.
     end: Option<u64>,
-    /// The names of threads.
     threads: Vec<String>,
-    /// Places of functions, in the order in which they stand in the columns.
+    // Places of functions, in the order in which they stand in the columns.
     functions: Vec<u64>,
     columns: String,
-    /// Columns of calls and cycles; none where weights of calls are estimates, or there is no room.
+    // None where weights of calls are estimates, or there is no room.
     calls: Option<String>,
-    /// Whether there is no room.
+    // There is no room.
     is_without_calls: bool,
-    /// Columns of source lines and instructions.
+    // Columns of source lines and instructions.
     parts: String,
 }
 
@@ -104,19 +103,17 @@ impl Time {
         })
     }
 
-    /// The number of bytes of the columns.
     pub fn len(&self) -> usize {
         let calls = self.calls.as_ref().map_or(0, String::len);
         self.columns.len() + calls + self.parts.len()
     }
 
-    /// Leaves calls and cycles out.
     pub fn leave_out_calls(&mut self) {
         self.is_without_calls = self.calls.take().is_some();
     }
 }
 
-/// Adds the steps from one bucket to the next.
+// From one bucket to the next.
 fn steps(columns: &mut Columns, buckets: impl Iterator<Item = u32>) -> io::Result<()> {
     let mut before = 0;
     columns.column(buckets.map(|bucket| {
@@ -126,7 +123,6 @@ fn steps(columns: &mut Columns, buckets: impl Iterator<Item = u32>) -> io::Resul
     }))
 }
 
-/// Packs the sums of calls and cycles.
 fn calls(
     timeline: &Timeline,
     graph: &GraphView<'_>,
@@ -172,7 +168,6 @@ fn calls(
     columns.finish()
 }
 
-/// Packs the sums of source lines and instructions.
 fn parts(sums: &[PartSum]) -> io::Result<String> {
     let all = sums.iter().flat_map(|sum| [sum.self_weight, sum.total]);
     let unit = all.fold(0, divisor).max(1);

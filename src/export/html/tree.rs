@@ -8,7 +8,7 @@
 //! | marks | 1 a stub, 2 restored from the code, 4 inlined |
 //! | own | the weight of the samples that end in it; of a stub what went through it |
 //! | more | how much more passes it than ends in or under it, as recursion was folded into it |
-//! | left | the part of its width that is of children left out; of a stub how many levels up it leads |
+//! | left | the width of children left out; of a stub how many levels up it leads |
 //!
 //! The width of a node is the weight of the samples that end in or under it: these add up in every
 //! degree of collapsing, as each sample ends in one node.
@@ -23,15 +23,13 @@ use crate::view::label;
 
 use super::packed::{Columns, divisor};
 
-/// The most nodes of a tree in a page, whatever room there is. Lighter ones are left out, with all that is
-/// under them.
+// Whatever room there is. Lighter nodes are left out, with all that is under them.
 pub(super) const NODES: usize = 100_000;
 
 const STUB: u64 = 1;
 const INFERRED: u64 = 2;
 const INLINED: u64 = 4;
 
-/// Packs a tree.
 pub(super) fn packed(
     tree: &CallTree,
     kept: Option<&IdVec<NodeId, bool>>,
@@ -83,8 +81,8 @@ pub(super) fn packed(
     columns.finish()
 }
 
-/// Which nodes are kept, if no more than `most` are, and only those heavier than `least`; `None` for all. A
-/// parent stands for at least as much as its children, so that the heaviest nodes are a tree.
+// No more than `most`, and only those heavier than `least`; `None` for all. A parent stands for at
+// least as much as its children, so that the heaviest nodes are a tree.
 pub(super) fn kept(
     tree: &CallTree,
     most: usize,
@@ -106,8 +104,8 @@ pub(super) fn kept(
     Some(kept.into())
 }
 
-/// The number of each node where sums by time name it: twice its place among those kept, from 1 on, and
-/// one more for what is left out under it; 0 stands for all roots.
+// By which sums by time name a node: twice its place among those kept, from 1 on, and one more for
+// what is left out under it; 0 stands for all roots.
 pub(super) fn numbers(tree: &CallTree, kept: Option<&IdVec<NodeId, bool>>) -> IdVec<NodeId, u32> {
     let mut numbers: IdVec<NodeId, u32> = IdVec::new();
     let mut next = 1;
@@ -122,8 +120,9 @@ pub(super) fn numbers(tree: &CallTree, kept: Option<&IdVec<NodeId, bool>>) -> Id
     numbers
 }
 
-/// Packs what ends in nodes by time: the greatest common divisor of the weights, by which they are
-/// divided; the number of sums; and of each the step from the node before, the bucket, and the weight.
+// What ends in nodes by time: the greatest common divisor of the weights, by which they are
+// divided; the number of sums; and of each the step from the node before, the bucket, and the
+// weight.
 pub(super) fn times(sums: &[EndSum]) -> io::Result<String> {
     let unit = sums.iter().fold(0, |unit, sum| divisor(unit, sum.weight));
     let unit = unit.max(1);

@@ -1,23 +1,24 @@
-//! One function from within: `function {name, linkage_name, module, self, total, label, address|null,
-//! decl_file|null, decl_line|null}`,
-//! `files [{file, found|null, embedded, newer, lines [{line, self, total|null, text|null}]}]`,
-//! `unknown_line {self, total|null}|null`,
-//! `code {file, origin, self, total, outside, inlined_elsewhere, cut, instructions [{address, length, text, self,
-//! total, file|null, line|null, inlined|null, jump|null, callee|null}]}|null`, `no_code|null`.
+//! One function from within: `function {name, linkage_name, module, self, total, label,
+//! address|null, decl_file|null, decl_line|null}`, `files [{file, found|null, embedded, newer,
+//! lines [{line, self, total|null, text|null}]}]`, `unknown_line {self, total|null}|null`, `code
+//! {file, origin, self, total, outside, inlined_elsewhere, cut, instructions [{address, length,
+//! text, self, total, file|null, line|null, inlined|null, jump|null, callee|null}]}|null`,
+//! `no_code|null`.
 //!
-//! A line of `files` has weight or code of the function; `text` is there where the source was `found`,
-//! which is a program if the text is `embedded` in its debug information, and `newer` tells that it was
-//! written after the program. `unknown_line` has the weight whose line is
-//! not known, so that the self weights of all lines and it add up to that of the function. `code` is the
-//! machine code with all that is inlined into it: its `self` is that of its instructions and of
-//! `outside`, addresses that are in none. `inlined_elsewhere` is the self weight of the function in the
-//! machine code of others. `file`, `line` and `inlined` are the source position of an instruction and the
-//! inlined function that has it; `jump` is the address of the instruction that it leads to, `callee` what
-//! it calls. Where calls were counted, instructions and lines have `calls|null`, how often they called,
-//! and `calls_at_least`, which is there, and true, where there may have been more; the calls of a line are
-//! its own, not those of code that is inlined into it. Without code, `no_code` has the reason.
-//! `origin` of code is `mapped` (a program or library), `kernel-memory`, `kernel-file` (a vmlinux: as it
-//! was built) or `jitdump` (addresses are offsets in that file).
+//! A line of `files` has weight or code of the function; `text` is there where the source was
+//! `found`, which is a program if the text is `embedded` in its debug information, and `newer`
+//! tells that it was written after the program. `unknown_line` has the weight whose line is not
+//! known, so that the self weights of all lines and it add up to that of the function. `code` is
+//! the machine code with all that is inlined into it: its `self` is that of its instructions and of
+//! `outside`, addresses that are in none. `inlined_elsewhere` is the self weight of the function in
+//! the machine code of others. `file`, `line` and `inlined` are the source position of an
+//! instruction and the inlined function that has it; `jump` is the address of the instruction that
+//! it leads to, `callee` what it calls. Where calls were counted, instructions and lines have
+//! `calls|null`, how often they called, and `calls_at_least`, which is there, and true, where there
+//! may have been more; the calls of a line are its own, not those of code that is inlined into it.
+//! Without code, `no_code` has the reason. `origin` of code is `mapped` (a program or library),
+//! `kernel-memory`, `kernel-file` (a vmlinux: as it was built) or `jitdump` (addresses are offsets
+//! in that file).
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -49,7 +50,7 @@ struct Weights {
     total: Option<u64>,
 }
 
-/// Where calls were counted.
+// Where calls were counted.
 #[derive(Serialize)]
 struct CallsItem {
     calls: Option<u64>,
@@ -96,10 +97,6 @@ struct InstructionItem<'a> {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,

@@ -1,7 +1,7 @@
 //! The call graph of code: `functions [{name, linkage_name, module, address|null, size, imported,
-//! indirect_calls, indirect_jumps, pointers_in_data, cycle|null, label, decl_file|null, decl_line|null}]`, `arcs [{from, to, kind,
-//! sites}]` with the kinds `call`, `tail`, `import`, `inlined` and `pointer`, `indirect_sites`,
-//! `indirect_jumps`, `cycles [[index]]`.
+//! indirect_calls, indirect_jumps, pointers_in_data, cycle|null, label, decl_file|null,
+//! decl_line|null}]`, `arcs [{from, to, kind, sites}]` with the kinds `call`, `tail`, `import`,
+//! `inlined` and `pointer`, `indirect_sites`, `indirect_jumps`, `cycles [[index]]`.
 //!
 //! `from`, `to` and the members of cycles index `functions`, `cycle` indexes `cycles`. A
 //! function that no file defines has no address, and its module is `[import]`. A `pointer` is an
@@ -81,10 +81,6 @@ struct CoverageFields {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,

@@ -1,19 +1,26 @@
-//! Cycles: `cycles [{members [name], self, children, total, total_max|null, root, entries [{from, to, weight, inferred, across_gaps, through_pointer, from_label, to_label}],
-//! arcs [{from, to, weight, inferred, across_gaps, through_pointer, from_label, to_label}], cut [{from, to, weight, inferred, across_gaps, through_pointer, from_label, to_label}], cut_weight, cut_is_best, only_through_pointer, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
-//! module, self, children, total, total_max|null, fonseca, label, linkage_name, address|null, decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, total_max|null, deepest|null, mean|null, calls|null, only_across_gaps,
-//! only_through_pointer, cut_inside {samples, weight}, and what follows fonseca in figures}]`.
+//! Cycles: `cycles [{members [name], self, children, total, total_max|null, root, entries [{from,
+//! to, weight, inferred, across_gaps, through_pointer, from_label, to_label}], arcs [{from, to,
+//! weight, inferred, across_gaps, through_pointer, from_label, to_label}], cut [{from, to, weight,
+//! inferred, across_gaps, through_pointer, from_label, to_label}], cut_weight, cut_is_best,
+//! only_through_pointer, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
+//! module, self, children, total, total_max|null, fonseca, label, linkage_name, address|null,
+//! decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, total_max|null,
+//! deepest|null, mean|null, calls|null, only_across_gaps, only_through_pointer, cut_inside
+//! {samples, weight}, and what follows fonseca in figures}]`.
 //!
-//! `across_gaps` is the part of an arc's weight for which frames are missing between the two, so that
-//! the caller called something else there; a recursive function is
-//! `only_across_gaps` if it is known to recurse, but not to call itself. `through_pointer` is the part for which
-//! the caller calls through a pointer, so that what it called may have jumped on to the callee; what is
-//! `only_through_pointer` rests on such arcs. Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
-//! that of the samples with at least one arc of `cut`, each counted once. Where there are no
-//! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
-//! in the same order: `total` by whole stacks, `fonseca` as estimated. Without stacks both are that estimate,
-//! and there are no depths; where the estimate was made from a sample of what enters the cycle, the largest
-//! standard error of a member follows it as `fonseca_standard_error`; `total_max` is then null, without a reason. `cut_inside` are the samples
-//! whose stacks were cut with a member, or the function, outermost: who called is not known for these.
+//! `across_gaps` is the part of an arc's weight for which frames are missing between the two, so
+//! that the caller called something else there; a recursive function is `only_across_gaps` if it is
+//! known to recurse, but not to call itself. `through_pointer` is the part for which the caller
+//! calls through a pointer, so that what it called may have jumped on to the callee; what is
+//! `only_through_pointer` rests on such arcs. Weights of arcs are those of the samples that show
+//! them, each counted once; `cut_weight` is that of the samples with at least one arc of `cut`,
+//! each counted once. Where there are no stacks, `weights` is `calls` and not `samples`, and they
+//! are numbers of calls. `figures` are of the members, in the same order: `total` by whole stacks,
+//! `fonseca` as estimated. Without stacks both are that estimate, and there are no depths; where
+//! the estimate was made from a sample of what enters the cycle, the largest standard error of a
+//! member follows it as `fonseca_standard_error`; `total_max` is then null, without a reason.
+//! `cut_inside` are the samples whose stacks were cut with a member, or the function, outermost:
+//! who called is not known for these.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -42,7 +49,6 @@ struct ArcItem<'a> {
     to_label: &'a str,
 }
 
-/// What a cycle weighs.
 #[derive(Serialize)]
 struct CycleWeight {
     #[serde(rename = "self")]
@@ -54,7 +60,7 @@ struct CycleWeight {
     root: f64,
 }
 
-/// What removing arcs does to a cycle, and how it was seen.
+// What removing arcs does to a cycle, and how it was seen.
 #[derive(Serialize)]
 struct Broken {
     cut_weight: u64,
@@ -122,10 +128,6 @@ struct Recursive<'a> {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,

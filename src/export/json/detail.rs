@@ -1,10 +1,9 @@
-//! One function: `rule|null`, `function {name, linkage_name, module, self, total, total_max|null, root,
-//! recursive, model, label, address|null, decl_file|null, decl_line|null}`,
-//! `callers [{name, module, weight, recursive, inferred, label}]`,
-//! `descendants [{name, module, weight, recursive, inferred, label}]`,
-//! `call_sites [{callee, module, file|null, line|null, weight, inlined, label}]|null`,
-//! `called_from [{caller, module, file|null, line|null, weight, inlined, label}]|null`,
-//! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
+//! One function: `rule|null`, `function {name, linkage_name, module, self, total, total_max|null,
+//! root, recursive, model, label, address|null, decl_file|null, decl_line|null}`, `callers [{name,
+//! module, weight, recursive, inferred, label}]`, `descendants [{name, module, weight, recursive,
+//! inferred, label}]`, `call_sites [{callee, module, file|null, line|null, weight, inlined,
+//! label}]|null`, `called_from [{caller, module, file|null, line|null, weight, inlined,
+//! label}]|null`, `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
 //!
 //! `model` is there only without stacks: `propagated`, as total, root,
 //! callers and descendants are estimated by gprof's propagation from counted calls. Then `rule` and
@@ -14,10 +13,10 @@
 //! counted, and `calls_at_least`, which is there, and true, where there may have been more.
 //!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
-//! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
-//! leads from the function to it; either is `inferred` if no stack was recorded with the call, but
-//! missing frames restored from the code have it. `depths` tells how often the function stands on a stack; their
-//! weights add up to the total.
+//! descendant is `recursive` if some stack leads from it back to the function, a caller if some
+//! stack leads from the function to it; either is `inferred` if no stack was recorded with the
+//! call, but missing frames restored from the code have it. `depths` tells how often the function
+//! stands on a stack; their weights add up to the total.
 //!
 //! `call_sites` are the calls in the function by line, `called_from` the calls of it by line of the
 //! caller; null where the input has no lines of calls, as folded stacks. A sample counts once for a
@@ -69,7 +68,7 @@ struct NeighbourItem<'a> {
     label: &'a str,
 }
 
-/// A call by line, with the function at its other end under the name of its role.
+// By line, with the function at its other end under the name of its role.
 #[derive(Serialize)]
 struct SiteItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,10 +97,6 @@ struct DepthItem {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
@@ -193,7 +188,7 @@ pub fn write(
     out.write_all(b"}\n")
 }
 
-/// Writes calls by line, or null where the input has no lines of calls.
+// Null where the input has no lines of calls.
 fn list_if_known<'a>(
     out: &mut dyn Write,
     listed: &Option<Listed>,

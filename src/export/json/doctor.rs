@@ -1,5 +1,5 @@
-//! What was checked: `checks [{subject, check, status, found, remedy|null}]` with the statuses `ok`,
-//! `warn` and `bad`. Where no recording was looked at, there are no samples.
+//! What was checked: `checks [{subject, check, status, found, remedy|null}]` with the statuses
+//! `ok`, `warn` and `bad`. Where no recording was looked at, there are no samples.
 
 use std::io::{self, Write};
 
@@ -21,10 +21,6 @@ struct CheckItem<'a> {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, findings: &Findings, advice: &dyn Advice) -> io::Result<()> {
     head(
         out,

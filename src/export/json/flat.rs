@@ -1,10 +1,11 @@
-//! The flat profile: `functions [{name, module, self, total|null, total_max|null, calls, cycle, samples,
-//! inferred, model, label, linkage_name, address|null, decl_file|null, decl_line|null}]`. `model` is
-//! there only where no stack shows the total: `propagated` where gprof's propagation estimates it,
-//! `none` where it is not known. Then `total_max` is null. Where calls were counted there are
-//! `recursive_calls|null, calls_at_least, self_per_call|null, total_per_call|null` as well: `calls` are those by other functions,
-//! null if they were not counted; with `calls_at_least` there may have been more. Self weight is
-//! divided by all calls, the total by those of other functions.
+//! The flat profile: `functions [{name, module, self, total|null, total_max|null, calls, cycle,
+//! samples, inferred, model, label, linkage_name, address|null, decl_file|null, decl_line|null}]`.
+//! `model` is there only where no stack shows the total: `propagated` where gprof's propagation
+//! estimates it, `none` where it is not known. Then `total_max` is null. Where calls were counted
+//! there are `recursive_calls|null, calls_at_least, self_per_call|null, total_per_call|null` as
+//! well: `calls` are those by other functions, null if they were not counted; with `calls_at_least`
+//! there may have been more. Self weight is divided by all calls, the total by those of other
+//! functions.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -19,7 +20,7 @@ use crate::view::Subject;
 use crate::view::basis;
 use crate::view::flat::{Flat, Row};
 
-/// A function. `calls` and `cycle` are not known from samples alone.
+// `calls` and `cycle` are not known from samples alone.
 #[derive(Serialize)]
 pub(super) struct FunctionItem<'a> {
     name: Cow<'a, str>,
@@ -41,7 +42,7 @@ pub(super) struct FunctionItem<'a> {
     identity: Identity<'a>,
 }
 
-/// What is known of a function's calls, where calls were counted.
+// Where calls were counted.
 #[derive(Serialize)]
 pub(super) struct CalledItem {
     recursive_calls: Option<u64>,
@@ -99,10 +100,6 @@ impl<'a> FunctionItem<'a> {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,

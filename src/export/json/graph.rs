@@ -1,18 +1,22 @@
-//! gprof's listing: `model`, `functions [{name, module, self, children, total, total_max|null, root, cycle|null,
-//! calls|null, recursive_calls|null, samples|null, root_samples|null, inferred, label, linkage_name, address|null,
-//! decl_file|null, decl_line|null}]` by decreasing total, `arcs [{from, to, total|null,
-//! self|null, children|null, calls|null, samples|null, inferred, across_gaps, through_pointer, sites, origin, in_cycle}]`, `cycles [{members [index], self,
-//! children, total, total_max|null, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
+//! gprof's listing: `model`, `functions [{name, module, self, children, total, total_max|null,
+//! root, cycle|null, calls|null, recursive_calls|null, samples|null, root_samples|null, inferred,
+//! label, linkage_name, address|null, decl_file|null, decl_line|null}]` by decreasing total, `arcs
+//! [{from, to, total|null, self|null, children|null, calls|null, samples|null, inferred,
+//! across_gaps, through_pointer, sites, origin, in_cycle}]`, `cycles [{members [index], self,
+//! children, total, total_max|null, root, calls|null, internal_calls|null}]` by their numbers, `cut
+//! [{from, to}]`.
 //!
-//! `from`, `to` and `members` are places in `functions`; `cycle` is one in `cycles`. An arc's `total`
-//! is the weight of the samples with it, each once; where there are no stacks, the model's figure. Its
-//! `self` and `children` say how that is shared: null inside of a cycle and where a function calls
-//! itself; `across_gaps` is the part of the weight for which frames are missing between the two, so that the
-//! caller called something else there, and `through_pointer` that for which the caller calls through a pointer,
-//! so that what it called may have jumped on to the callee (`origin` is `pointer` where that is all). Calls are what was counted: without direct recursion, which is apart; those of a cycle by
-//! callers outside of it and, `internal_calls`, between its members. `calls_at_least` is there, and true, where
-//! there may have been more calls; an arc whose calls were not counted has null. Numbers of samples are null without
-//! stacks. There a member of a cycle has a `total` by Fonseca's rule, which gprof has not.
+//! `from`, `to` and `members` are places in `functions`; `cycle` is one in `cycles`. An arc's
+//! `total` is the weight of the samples with it, each once; where there are no stacks, the model's
+//! figure. Its `self` and `children` say how that is shared: null inside of a cycle and where a
+//! function calls itself; `across_gaps` is the part of the weight for which frames are missing
+//! between the two, so that the caller called something else there, and `through_pointer` that for
+//! which the caller calls through a pointer, so that what it called may have jumped on to the
+//! callee (`origin` is `pointer` where that is all). Calls are what was counted: without direct
+//! recursion, which is apart; those of a cycle by callers outside of it and, `internal_calls`,
+//! between its members. `calls_at_least` is there, and true, where there may have been more calls;
+//! an arc whose calls were not counted has null. Numbers of samples are null without stacks. There
+//! a member of a cycle has a `total` by Fonseca's rule, which gprof has not.
 //!
 //! Where totals are estimates `total_max` is null, without a reason.
 //!
@@ -84,7 +88,7 @@ struct ArcItem {
     sites: u64,
     origin: &'static str,
     in_cycle: bool,
-    /// Not there without errors; null for an arc without one.
+    // Not there without errors; null for an arc without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Option<ArcErrorFields>>,
 }
@@ -122,10 +126,6 @@ struct CutItem {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,

@@ -19,7 +19,7 @@ struct EventItem<'a> {
     total: u64,
 }
 
-/// Names and what belongs to them, in their order.
+// Names and what belongs to them, in their order.
 struct Named<'a, K, V>(&'a [(K, V)]);
 
 impl<K: Serialize, V: Serialize> Serialize for Named<'_, K, V> {
@@ -29,10 +29,6 @@ impl<K: Serialize, V: Serialize> Serialize for Named<'_, K, V> {
 }
 
 /// Writes the document. Its `event` is the one with the most samples.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, contents: &Contents, advice: &dyn Advice) -> io::Result<()> {
     let nothing = Event {
         name: "samples".into(),

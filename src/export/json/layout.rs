@@ -7,13 +7,13 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::base::is_unsafe_char;
 
-/// Compact JSON in which every character that is not safe to print is escaped, and floats have as few
-/// digits as tell them apart, without an exponent.
+// Every character that is not safe to print is escaped, and floats have as few digits as tell them
+// apart, without an exponent.
 #[derive(Default)]
 struct Printable {
-    /// Whether the braces of the outermost object are left out.
+    // The braces of the outermost object are left out.
     is_open: bool,
-    /// The number of objects around what is written.
+    // The number of objects around what is written.
     depth: usize,
 }
 
@@ -62,13 +62,13 @@ impl Formatter for Printable {
     }
 }
 
-/// Writes a value on the line.
+// On the line.
 pub fn value(out: &mut dyn Write, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(out, Printable::default()))?;
     Ok(())
 }
 
-/// Writes the fields of a struct into the object that is open; commas around them are the caller's.
+// Into the object that is open; commas around the fields are the caller's.
 pub fn fields(out: &mut dyn Write, fields: &impl Serialize) -> io::Result<()> {
     let format = Printable {
         is_open: true,
@@ -78,7 +78,7 @@ pub fn fields(out: &mut dyn Write, fields: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes an array with an item a line.
+// An item a line.
 pub fn list<T: Serialize>(
     out: &mut dyn Write,
     items: impl IntoIterator<Item = T>,
@@ -86,7 +86,7 @@ pub fn list<T: Serialize>(
     list_with(out, items, |out, item| value(out, &item))
 }
 
-/// Writes an array whose items are written by `item`, each from a line of its own on.
+// Each item from a line of its own on.
 pub fn list_with<T>(
     out: &mut dyn Write,
     items: impl IntoIterator<Item = T>,

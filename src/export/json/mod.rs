@@ -24,9 +24,9 @@
 //! commands and events. `file` is the path of a module or a source file.
 //!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
-//! What stands on a line is a struct that serde_json writes; only lines that hold lists are put together
-//! here. Strings are escaped by serde_json, and beyond it every character that is not safe to print
-//! (DEL, C1, marks that reorder text) is written `\uNNNN`.
+//! What stands on a line is a struct that serde_json writes; only lines that hold lists are put
+//! together here. Strings are escaped by serde_json, and beyond it every character that is not safe
+//! to print (DEL, C1, marks that reorder text) is written `\uNNNN`.
 
 pub mod annotate;
 pub mod callgraph;
@@ -53,7 +53,6 @@ use crate::export::Advice;
 use crate::profile::{Function, FunctionId, FunctionKind, RowKind};
 use crate::view::{Subject, rows};
 
-/// An event, and whether its unit is assumed.
 #[derive(Serialize)]
 struct EventFields<'a> {
     name: &'a str,
@@ -79,7 +78,7 @@ struct CaveatItem<'a> {
     hint: Option<String>,
 }
 
-/// Writes the fields that every document has, from the opening brace to a comma.
+// The fields that every document has, from the opening brace to a comma.
 fn head(
     out: &mut dyn Write,
     view: &str,
@@ -104,7 +103,6 @@ fn head(
     out.write_all(b",\n")
 }
 
-/// Writes the [`head`] of a view of a profile.
 fn view_head(
     out: &mut dyn Write,
     view: &str,
@@ -127,8 +125,8 @@ fn view_head(
     }
 }
 
-/// What tells functions of one name apart; `label` is what the function is called so that no other is
-/// called the same.
+// What tells functions of one name apart; `label` is what the function is called so that no other
+// is called the same.
 #[derive(Serialize)]
 struct Identity<'a> {
     label: &'a str,
@@ -140,7 +138,7 @@ struct Identity<'a> {
     row: Option<RowFields<'a>>,
 }
 
-/// What a row is that is no function, or stands among such rows.
+// What a row is that is no function, or stands among such rows.
 #[derive(Serialize)]
 struct RowFields<'a> {
     kind: &'static str,
@@ -170,12 +168,11 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// The name that the linker knows a function by; its plain name where there is no other.
+// Its plain name where the linker has no other.
 fn linkage_name(function: &Function) -> &str {
     function.linkage_name.as_deref().unwrap_or(&function.name)
 }
 
-/// Where a function is declared.
 #[derive(Serialize)]
 struct Declaration<'a> {
     decl_file: Option<&'a str>,
@@ -193,7 +190,7 @@ impl Declaration<'_> {
     }
 }
 
-/// The calls of one function by another, where calls were counted.
+// Where calls were counted.
 #[derive(Serialize)]
 struct CountedCalls {
     calls: Option<u64>,
@@ -212,7 +209,7 @@ impl CountedCalls {
     }
 }
 
-/// What a measured total is at most, with the reason where that is not known.
+// With the reason where that is not known.
 #[derive(Serialize)]
 struct TotalMax {
     total_max: Option<u64>,

@@ -1,8 +1,8 @@
-//! Time by crate: `owners [{name, kind, weight, samples, total}]`, the heaviest first, and `through_project`.
-//! `kind` is `project`, `library`, `standard`, `kernel`, or `cut` for the stacks that are cut before any frame of
-//! a project or library. `weight` adds up to the total of the document. `total` is the weight of the samples with the
-//! owner's code on the stack, each counted once; null for cut stacks. `through_project` is that of all of the
-//! project's code together.
+//! Time by crate: `owners [{name, kind, weight, samples, total}]`, the heaviest first, and
+//! `through_project`. `kind` is `project`, `library`, `standard`, `kernel`, or `cut` for the stacks
+//! that are cut before any frame of a project or library. `weight` adds up to the total of the
+//! document. `total` is the weight of the samples with the owner's code on the stack, each counted
+//! once; null for cut stacks. `through_project` is that of all of the project's code together.
 
 use std::io::{self, Write};
 
@@ -24,10 +24,6 @@ struct OwnerItem<'a> {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
@@ -39,7 +35,6 @@ pub fn write(
     out.write_all(b"}\n")
 }
 
-/// Writes the fields of the view.
 pub(super) fn fields(out: &mut dyn Write, charged: &Charged) -> io::Result<()> {
     out.write_all(b"\"owners\":")?;
     let items = charged.shares.iter().map(|share| OwnerItem {

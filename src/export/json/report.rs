@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `command` | the recorded command, or null |
 //! | `duration` | nanoseconds, or null |
-//! | `functions` | rows of the flat profile by self weight, each with `line {file, line, weight}\|null` |
-//! | `by_total` | rows of the flat profile by total, each with `folded [name]` |
+//! | `functions` | rows of `flat` by self weight, each with `line {file, line, weight}\|null` |
+//! | `by_total` | rows of `flat` by total, each with `folded [name]` |
 //! | `by_total_rule` | the rule by which `folded` functions have no row of their own |
 //! | `commands` | `[{name, weight}]` |
 //! | `threads` | `[{pid, tid, name, weight}]` |
 //! | `owners`, `through_project` | see [`owners`] |
-//! | `quality` | `{stacks, calls {KEY: number}, KEY: {samples, text, remedy\|null}, …}\|null`, keys of [`quality::lines`] |
+//! | `quality` | `{stacks, calls {KEY: number}, KEY: {samples, text, remedy\|null}, …}\|null` |
 //! | `waits` | `[{function, module, caller\|null, weight}]` |
 //! | `hot_paths` | `{collapse, paths [{leaves, frames [FRAME]}]}\|null` |
 //! | `sampling_error` | `{points, confidence, effective_samples}\|null` |
@@ -18,13 +18,14 @@
 //! | `next` | `[{command\|null, shows}]` |
 //!
 //! A row of `by_total` stands also for the functions in its `folded`: they were on the stack in
-//! exactly the same samples. `quality` is that of the whole file, also where filters leave samples
-//! out. `waits` lists where threads leave the processor; it is empty for events of running threads.
+//! exactly the same samples. `quality`, with the keys of [`quality::lines`], is that of the whole
+//! file, also where filters leave samples out. `waits` lists where threads leave the processor; it
+//! is empty for events of running threads.
 //!
-//! `hot_paths` has the heaviest path of the call tree and the heaviest one that leaves it; `leaves` is
-//! the number of the frame of the first at which the second does, from 0. FRAME is `{name, module, level, total,
-//! indirect, self, other_callees, other_weight, other_weight_is_limit}`, outermost first, with the
-//! figures of the tree.
+//! `hot_paths` has the heaviest path of the call tree and the heaviest one that leaves it; `leaves`
+//! is the number of the frame of the first at which the second does, from 0. FRAME is `{name,
+//! module, level, total, indirect, self, other_callees, other_weight, other_weight_is_limit}`,
+//! outermost first, with the figures of the tree.
 //!
 //! `sampling_error` is in percentage points around a share of one half, for independent samples;
 //! where every event was recorded, or should have been, there is a `census` instead. Remedies and
@@ -44,7 +45,7 @@ use crate::view::Subject;
 use crate::view::quality;
 use crate::view::report::Report;
 
-/// Which functions share a row of `by_total`.
+// Which functions share a row of `by_total`.
 const BY_TOTAL_RULE: &str = "functions on exactly the same samples share a row if they have no self \
                              weight and do not recurse";
 
@@ -143,10 +144,6 @@ struct NextItem<'a> {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
@@ -230,7 +227,6 @@ pub fn write(
     out.write_all(b"}\n")
 }
 
-/// Writes the heaviest paths of the call tree.
 fn hot_paths(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Result<()> {
     let Some(hot) = &report.hot else {
         return out.write_all(b"null");
@@ -269,7 +265,7 @@ fn hot_paths(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     out.write_all(b"}]}")
 }
 
-/// Writes how stacks were checked against the code, a line of the page a line.
+// A line of the page a line.
 fn quality(out: &mut dyn Write, subject: &Subject, advice: &dyn Advice) -> io::Result<()> {
     let Some(quality) = &subject.profile.quality else {
         return out.write_all(b"null");
@@ -297,7 +293,7 @@ fn quality(out: &mut dyn Write, subject: &Subject, advice: &dyn Advice) -> io::R
     out.write_all(b"}")
 }
 
-/// What can be said of the error of shares: an error, a census, or neither.
+// An error, a census, or neither.
 fn sampling_error(error: &SamplingError) -> (Option<Sampled>, Option<Census>) {
     match *error {
         SamplingError::Unknown => (None, None),

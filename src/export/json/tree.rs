@@ -1,9 +1,10 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
-//! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, label, linkage_name, address|null, level, total, direct, indirect,
-//! in_only, stub, inlined, cut, inferred, total_max|null, children}`.
+//! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, label,
+//! linkage_name, address|null, level, total, direct, indirect, in_only, stub, inlined, cut,
+//! inferred, total_max|null, children}`.
 //!
-//! `total` counts each sample that passes the node once. It is `direct`, what arrived by calls alone,
-//! and `indirect`, what had gone through a collapsed call before it first arrived.
+//! `total` counts each sample that passes the node once. It is `direct`, what arrived by calls
+//! alone, and `indirect`, what had gone through a collapsed call before it first arrived.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
@@ -36,7 +37,7 @@ struct TreeFields<'a> {
     repeats: Option<RepeatFields>,
 }
 
-/// The number of nodes and stubs at each degree of collapsing.
+// Nodes and stubs at each degree of collapsing.
 struct DegreeRows([Option<usize>; Collapse::ALL.len()]);
 
 impl Serialize for DegreeRows {
@@ -52,7 +53,6 @@ struct RepeatFields {
     repeating: usize,
 }
 
-/// A node without its children.
 #[derive(Serialize)]
 struct NodeFields<'a> {
     name: Cow<'a, str>,
@@ -92,10 +92,6 @@ enum Counts {
 }
 
 /// Writes the document.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
@@ -118,8 +114,8 @@ pub fn write(
     };
     fields(out, &about)?;
     out.write_all(b",\"roots\":[")?;
-    // The levels of the nodes whose lists of children are still open. Nodes that are folded into a line are not
-    // written, so that levels may be missing.
+    // The levels of the nodes whose lists of children are still open. Nodes that are folded into a
+    // line are not written, so that levels may be missing.
     let mut open: Vec<u32> = Vec::new();
     for id in tree.nodes() {
         let node = tree.calls.nodes.at(id);
@@ -173,7 +169,7 @@ fn counts(tree: &Tree, id: NodeId, node: &Node) -> Counts {
     }
 }
 
-/// Closes `nodes` nodes, each with its list of children.
+// Each with its list of children.
 fn close(out: &mut dyn Write, nodes: usize) -> io::Result<()> {
     (0..nodes).try_for_each(|_| out.write_all(b"]}"))
 }

@@ -1,7 +1,7 @@
 //! The messages of OpenTelemetry's profiles, as far as they are written.
 //!
-//! From `opentelemetry/proto/profiles/v1development/profiles.proto`, `common.proto` and `resource.proto` of
-//! opentelemetry-proto 1.9 (PyPI `opentelemetry-proto` 1.45).
+//! From `opentelemetry/proto/profiles/v1development/profiles.proto`, `common.proto` and
+//! `resource.proto` of opentelemetry-proto 1.9 (PyPI `opentelemetry-proto` 1.45).
 
 use prost::Message;
 

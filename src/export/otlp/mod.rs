@@ -1,17 +1,17 @@
 //! OpenTelemetry's profiles, signal `v1development`, as a file: a `ProfilesData` in protobuf.
 //!
-//! The layout is that of `opentelemetry-proto` 1.9 (in PyPI's `opentelemetry-proto` 1.45); while it is in
-//! development, collectors may want another one.
+//! The layout is that of `opentelemetry-proto` 1.9 (in PyPI's `opentelemetry-proto` 1.45); while it
+//! is in development, collectors may want another one.
 //!
-//! Each of what is measured is a profile: the weight of samples, and their number where it is known. All
-//! tables are in the dictionary, their first rows the zero values. Samples have neither times nor links.
-//! Attributes:
+//! Each of what is measured is a profile: the weight of samples, and their number where it is
+//! known. All tables are in the dictionary, their first rows the zero values. Samples have neither
+//! times nor links. Attributes:
 //!
 //! | of | key | is |
 //! |---|---|---|
 //! | samples | `process.pid`, `thread.id`, `thread.name` | the thread |
 //! | mappings | `process.executable.build_id.gnu` | the build ID |
-//! | locations | `proftool.inferred` | true where functions were not recorded but restored from the code |
+//! | locations | `proftool.inferred` | true where functions were restored from the code |
 //! | the resource | `process.command_line`, `proftool.caveat.N` | the command; what is not known |
 
 mod messages;
@@ -36,10 +36,6 @@ use messages::{
 };
 
 /// Writes the profiles.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io::Result<()> {
     out.write_all(&data(subject, stacks).encode_to_vec())
 }
@@ -107,14 +103,12 @@ fn data(subject: &Subject, stacks: &CallStacks) -> ProfilesData {
     }
 }
 
-/// The tables of the dictionary.
 struct Tables {
     dictionary: Dictionary,
     texts: Interner,
 }
 
 impl Tables {
-    /// The zero values.
     fn new() -> Tables {
         let mut texts = Interner::default();
         texts.intern("");
@@ -150,7 +144,7 @@ impl Tables {
         index(self.dictionary.attribute_table.len() - 1)
     }
 
-    /// The row of each stack that has samples; others keep row 0.
+    // Stacks without samples keep row 0.
     fn stacks(&mut self, naming: &Naming, stacks: &CallStacks) -> IdVec<StackId, i32> {
         let mut rows = IdVec::filled(0, stacks.frames.len());
         let mut locations = Locations::of(naming, stacks);
@@ -226,7 +220,6 @@ impl Tables {
         rows
     }
 
-    /// The attributes of each thread.
     fn threads(&mut self, naming: &Naming, stacks: &CallStacks) -> HashMap<ThreadId, Vec<i32>> {
         let mut rows = HashMap::new();
         for samples in stacks.samples.chunk_by(|a, b| a.thread == b.thread) {
@@ -245,7 +238,7 @@ impl Tables {
     }
 }
 
-/// A row as the format has it. Tables have fewer than 2^31 rows, as each takes more than a byte.
+// Tables have fewer than 2^31 rows, as each takes more than a byte.
 fn index(row: usize) -> i32 {
     i32::try_from(row).unwrap_or(i32::MAX)
 }

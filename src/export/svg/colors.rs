@@ -7,19 +7,16 @@
 use crate::base::{Event, IdVec, Unit};
 use crate::profile::{FunctionId, ModuleId, Profile};
 
-/// The number of hues for modules.
 pub(super) const HUES: usize = 8;
-/// The hue of the kernel.
 pub(super) const KERNEL: usize = HUES;
-/// The hue of all modules after the first eight.
+// Of all modules after the first eight.
 pub(super) const OTHERS: usize = HUES + 1;
-/// The shades of a hue.
 pub(super) const SHADES: usize = 3;
 
-/// The hues of one picture, as red, green and blue.
+// Red, green and blue.
 pub(super) type Palette = [[u8; 3]; HUES + 2];
 
-/// Of events of running threads: the colours of Okabe and Ito, lightened.
+// The colours of Okabe and Ito, lightened.
 const RUNNING: Palette = [
     [0xf5, 0xb8, 0x4b],
     [0x8c, 0xcb, 0xf0],
@@ -32,7 +29,7 @@ const RUNNING: Palette = [
     [0xf0, 0x94, 0x6e],
     [0xc8, 0xc8, 0xc8],
 ];
-/// Of waiting threads: blue and violet ones.
+// Blue and violet ones.
 const WAITING: Palette = [
     [0x8c, 0xb8, 0xf0],
     [0xb9, 0xa6, 0xe6],
@@ -45,7 +42,7 @@ const WAITING: Palette = [
     [0x9a, 0xa8, 0xc0],
     [0xc8, 0xc8, 0xc8],
 ];
-/// Of memory: green ones.
+// Green ones.
 const MEMORY: Palette = [
     [0x8f, 0xd6, 0x8f],
     [0xd2, 0xe0, 0x7a],
@@ -59,10 +56,8 @@ const MEMORY: Palette = [
     [0xc8, 0xc8, 0xc8],
 ];
 
-/// The events of memory.
 const FAULTS: [&str; 3] = ["page-faults", "minor-faults", "major-faults"];
 
-/// The palette of an event.
 pub(super) fn palette(event: &Event) -> &'static Palette {
     let is_bytes = matches!(&event.unit, Unit::Count(what) if what == "bytes");
     if event.is_off_processor() {
@@ -74,34 +69,32 @@ pub(super) fn palette(event: &Event) -> &'static Palette {
     }
 }
 
-/// A shade of a hue, as CSS has it.
+// As CSS has it.
 pub(super) fn shade([r, g, b]: [u8; 3], shade: usize) -> String {
     let part = [0u32, 14, 28][shade % SHADES];
     let mixed = |c: u8| u32::from(c) + (255 - u32::from(c)) * part / 100;
     format!("#{:02x}{:02x}{:02x}", mixed(r), mixed(g), mixed(b))
 }
 
-/// What of a picture is a module's.
+// What of a picture is a module's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Part {
-    /// The weight of its frames.
+    // The weight of its frames.
     pub frames: u64,
-    /// The weight of the samples taken in it.
+    // The weight of the samples taken in it.
     pub own: u64,
 }
 
-/// Which colour each function has.
 pub(super) struct Colors {
     hue_of: IdVec<ModuleId, usize>,
-    /// The modules of the frames, those with the largest part of the picture first, each with its own
-    /// weight.
+    // Those with the largest part of the picture first, each with its own weight.
     pub modules: Vec<(ModuleId, u64)>,
-    /// Whether functions have modules: else the hue is the function's.
+    // Functions have modules: else the hue is the function's.
     pub by_module: bool,
 }
 
 impl Colors {
-    /// Chooses hues for the modules of frames: of each the part of the picture and its own weight.
+    // By the part of the picture that each module has and its own weight.
     pub fn new(profile: &Profile, parts: &IdVec<ModuleId, Part>) -> Colors {
         let mut drawn: Vec<(ModuleId, Part)> = parts
             .enumerate()
@@ -134,12 +127,10 @@ impl Colors {
         }
     }
 
-    /// The hue of a module.
     pub fn hue(&self, module: ModuleId) -> usize {
         self.hue_of[module]
     }
 
-    /// The hue and the shade of a function.
     pub fn of(&self, profile: &Profile, function: FunctionId) -> (usize, usize) {
         let function = &profile.functions[function];
         let hash = hash(&function.name);
@@ -151,7 +142,7 @@ impl Colors {
     }
 }
 
-/// The same for a name in each run and on each machine: FNV-1a.
+// The same for a name in each run and on each machine: FNV-1a.
 fn hash(name: &str) -> usize {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = name.bytes().fold(0x811c_9dc5, step);

@@ -13,30 +13,29 @@ use crate::view::label;
 use crate::view::tree::Direction;
 use crate::view::{Subject, number};
 
-/// Thousandths of a pixel.
+// Thousandths of a pixel.
 const PARTS: u64 = 1000;
-/// Left of the text of a frame.
+// Left of the text of a frame.
 const PADDING: u64 = 3;
-/// The narrowest stub that is drawn, in thousandths of a pixel.
+// The narrowest stub that is drawn, in thousandths of a pixel.
 const STUB: u64 = 4 * PARTS;
 
-/// The fewest characters that are worth writing.
+// The fewest characters that are worth writing.
 const NARROWEST: usize = 3;
-/// With fewer characters a name is cut at its end.
+// With fewer characters a name is cut at its end.
 const NARROW: usize = 12;
 
-/// What is drawn, and in which colours and names.
 pub(super) struct Frames<'a> {
     pub subject: &'a Subject<'a>,
     pub picture: &'a Picture<'a>,
     pub colors: Colors,
-    /// The names in titles.
+    // In titles.
     pub names: Labels,
-    /// Those on frames.
+    // On frames.
     pub short: Labels,
 }
 
-/// A part of a row, in thousandths of a pixel.
+// In thousandths of a pixel.
 #[derive(Clone, Copy)]
 struct Span {
     start: u64,
@@ -44,7 +43,6 @@ struct Span {
 }
 
 impl Frames<'_> {
-    /// The number of rows.
     pub fn levels(&self) -> u32 {
         // A stub stands on the frame that it is called from.
         let of_stubs = self.picture.layout.frames.iter().flat_map(|frame| {
@@ -56,7 +54,6 @@ impl Frames<'_> {
         of_stubs.fold(self.picture.layout.depth, u32::max)
     }
 
-    /// Whether a kind of frame is drawn at all.
     pub fn has(&self, is: impl Fn(&Node) -> bool) -> bool {
         let frames = self.picture.layout.frames.iter();
         frames
@@ -64,7 +61,6 @@ impl Frames<'_> {
             .any(|frame| is(&self.picture.tree.nodes.at(frame.node)))
     }
 
-    /// Whether a stub is drawn.
     pub fn has_stubs(&self) -> bool {
         let frames = self.picture.layout.frames.iter();
         frames
@@ -72,12 +68,10 @@ impl Frames<'_> {
             .any(|frame| !self.stubs(frame).is_empty())
     }
 
-    /// Whether it is a mark and no function.
     pub fn is_mark(&self, node: &Node) -> bool {
         self.subject.profile.functions[node.function].kind == FunctionKind::Mark
     }
 
-    /// Writes the frames below this place.
     pub fn write(&self, out: &mut dyn Write, top: u64) -> io::Result<()> {
         let levels = self.levels();
         let y = |level: u32| {
@@ -105,7 +99,7 @@ impl Frames<'_> {
         Ok(())
     }
 
-    /// Where a part of the total is.
+    // Where a part of the total is.
     fn span(&self, start: u64, weight: u64) -> Span {
         let total = u128::from(self.picture.layout.total.max(1));
         let place = |weight: u64| {
@@ -156,7 +150,7 @@ impl Frames<'_> {
         out.write_all(b"</g>\n")
     }
 
-    /// What stands behind the name in a title, without parentheses.
+    // Behind the name in a title, without parentheses.
     fn figures(&self, frame: &FlameFrame, node: &Node, is_inferred: bool) -> String {
         let share = number::percent(frame.weight, self.picture.layout.total, 2);
         let mut text = format!(
@@ -184,8 +178,7 @@ impl Frames<'_> {
         text.replace('(', "[").replace(')', "]")
     }
 
-    /// The collapsed calls of a frame's function, in the part of the row above it that nothing
-    /// else is in.
+    // Of a frame's function, in the part of the row above it that nothing else is in.
     fn stubs(&self, frame: &FlameFrame) -> Vec<(NodeId, Span)> {
         let nodes = &self.picture.tree.nodes;
         let stubs: Vec<NodeId> = self
@@ -231,7 +224,7 @@ impl Frames<'_> {
         out.write_all(b"</g>\n")
     }
 
-    /// As much of a name as there is room for.
+    // As much of a name as there is room for.
     fn text(
         &self,
         out: &mut dyn Write,
@@ -260,7 +253,7 @@ impl Frames<'_> {
     }
 }
 
-/// `66.08`: no more digits than it takes.
+// `66.08`: no more digits than it takes.
 fn pixels(parts: u64) -> String {
     let (whole, part) = (parts / PARTS, parts % PARTS);
     if part == 0 {
@@ -270,7 +263,7 @@ fn pixels(parts: u64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// A weight: all digits of counts, time as on pages.
+// All digits of counts, time as on pages.
 fn figure(weight: u64, unit: &Unit) -> String {
     match unit {
         Unit::Nanoseconds => number::weight(weight, unit),
@@ -278,7 +271,7 @@ fn figure(weight: u64, unit: &Unit) -> String {
     }
 }
 
-/// A weight and what it is of.
+// A weight and what it is of.
 fn amount(weight: u64, event: &Event) -> String {
     let figure = figure(weight, &event.unit);
     match &event.unit {

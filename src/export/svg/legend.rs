@@ -9,33 +9,28 @@ use crate::base::printable;
 use crate::names::{display_width, shortened};
 use crate::view::{label, number};
 
-/// The most modules that are named.
 const MODULES: usize = HUES + 1;
-/// The width of a character.
 const CHAR: u64 = 8;
-/// The width of a sample of a colour.
 const SAMPLE: u64 = 18;
-/// The most characters of a module's name.
 const NAME: usize = 36;
 
-/// A sample of a colour or pattern, and what it means.
+// A sample of a colour or pattern, and what it means.
 pub(super) struct Entry {
     class: String,
     text: String,
 }
 
-/// A sample with its place: the line, and where it begins.
+// With its place: the line, and where it begins.
 pub(super) struct Placed {
     line: u64,
     x: u64,
     entry: Entry,
 }
 
-/// A part of the legend.
 pub(super) enum Part {
-    /// Samples with their meaning.
+    // Samples with their meaning.
     Samples(Vec<Placed>),
-    /// The lines of a sentence.
+    // The lines of a sentence.
     Text(Vec<String>),
 }
 
@@ -44,7 +39,6 @@ impl Part {
         Part::Text(lines_of(&printable(text), COLUMNS))
     }
 
-    /// The number of lines.
     fn height(&self) -> u64 {
         match self {
             Part::Samples(samples) => samples.last().map_or(0, |last| last.line + 1),
@@ -53,12 +47,10 @@ impl Part {
     }
 }
 
-/// The number of lines of all parts.
 pub(super) fn height(parts: &[Part]) -> u64 {
     parts.iter().map(Part::height).sum()
 }
 
-/// The parts.
 pub(super) fn parts(frames: &Frames) -> Vec<Part> {
     let profile = frames.subject.profile;
     let total = frames.subject.selection.total();
@@ -132,7 +124,7 @@ pub(super) fn parts(frames: &Frames) -> Vec<Part> {
     parts
 }
 
-/// The entries next to and below each other.
+// Next to and below each other.
 fn arranged(entries: Vec<Entry>) -> Part {
     let (mut line, mut x) = (0, MARGIN);
     let place = |entry: Entry| {
@@ -147,7 +139,6 @@ fn arranged(entries: Vec<Entry>) -> Part {
     Part::Samples(entries.into_iter().map(place).collect())
 }
 
-/// Writes the parts from this place on.
 pub(super) fn write(out: &mut dyn Write, parts: &[Part], top: u64) -> io::Result<()> {
     let mut y = top + ROW;
     for part in parts {

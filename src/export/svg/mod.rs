@@ -1,16 +1,18 @@
-//! A flame graph as a picture in SVG: call paths from the root at the bottom up, or callers from the
-//! innermost functions at the top down.
+//! A flame graph as a picture in SVG: call paths from the root at the bottom up, or callers from
+//! the innermost functions at the top down.
 //!
-//! The file is complete without its script, which adds search and zoom, lays the picture out again for the width of
-//! the window, and asks for nothing from outside. A frame is a group of a `title`, a `rect` and, where there is room, a `text`:
+//! The file is complete without its script, which adds search and zoom, lays the picture out again
+//! for the width of the window, and asks for nothing from outside. A frame is a group of a `title`,
+//! a `rect` and, where there is room, a `text`:
 //!
 //! ```text
 //!   <g><title>parse (1,234 samples, 5.60%; self 12; app)</title>
-//!     <rect class="m0" x="10" y="80" width="66.08" height="16"/><text x="13" y="92">parse</text></g>
+//!     <rect class="m0" x="10" y="80" width="66.08" height="16"/>
+//!     <text x="13" y="92">parse</text></g>
 //! ```
 //!
-//! Titles have full counts; time is rounded as on pages. Widths are the weights of [`FlameLayout`] over the
-//! total, in thousandths of a pixel. Names are escaped for XML, and printable.
+//! Titles have full counts; time is rounded as on pages. Widths are the weights of [`FlameLayout`]
+//! over the total, in thousandths of a pixel. Names are escaped for XML, and printable.
 
 mod colors;
 mod frames;
@@ -31,20 +33,20 @@ use super::naming::PRODUCER;
 use super::text::wrapped;
 use crate::names::display_width;
 
-/// The width of the picture in pixels.
+// Of the picture, in pixels.
 const WIDTH: u64 = 1200;
-/// Left and right of the frames.
+// Left and right of the frames.
 const MARGIN: u64 = 10;
-/// The width of the total.
+// The width of the total.
 const PLOT: u64 = WIDTH - 2 * MARGIN;
-/// The height of a frame, and of a line of text.
+// The height of a frame, and of a line of text.
 const ROW: u64 = 17;
-/// The width of a character, of the widest of the usual fonts.
+// Of the widest of the usual fonts.
 const CHAR: f64 = 7.3;
-/// The columns of lines above and below the frames.
+// Of lines above and below the frames.
 const COLUMNS: usize = (PLOT as f64 / CHAR) as usize;
-/// The columns of the title, in letters of 15 pixels instead of 12: it ends where the controls begin, which take
-/// 600 pixels of its line.
+// In letters of 15 pixels instead of 12: the title ends where the controls begin, which take 600
+// pixels of its line.
 const TITLE: usize = ((PLOT - 600) as f64 * 12.0 / 15.0 / CHAR) as usize;
 
 /// A call tree to be drawn.
@@ -66,10 +68,6 @@ pub fn least(total: u64) -> u64 {
 }
 
 /// Writes the picture.
-///
-/// # Errors
-///
-/// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::Result<()> {
     let profile = subject.profile;
     let functions = || {
@@ -161,7 +159,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
     out.write_all(b"]]></script>\n</svg>\n")
 }
 
-/// The lines above the frames.
+// Above the frames.
 fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
     let what = match picture.direction {
         Direction::TopDown => "Flame graph",
@@ -203,7 +201,7 @@ fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
     lines
 }
 
-/// The colours of this picture, and the rules that all have.
+// And the rules that all pictures have.
 fn styles(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     let palette = colors::palette(subject.selection.event());
     out.write_all(b"<style>\n")?;
@@ -233,12 +231,12 @@ fn styles(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     out.write_all(b"</defs>\n")
 }
 
-/// The class of a hue in a shade: `m3`, `m3b`, `m3c`.
+// `m3`, `m3b`, `m3c`.
 fn class(hue: usize, shade: usize) -> String {
     format!("m{hue}{}", ["", "b", "c"][shade % SHADES])
 }
 
-/// The lines of a text that is printable, in this number of columns. The text is what they have together.
+// Of a text that is printable, in this number of columns. The text is what the lines have together.
 fn lines_of(text: &str, columns: usize) -> Vec<String> {
     let mut lines = wrapped(text, 0, columns);
     let last = lines.len() - 1;
@@ -248,7 +246,7 @@ fn lines_of(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Writes lines below each other.
+// Below each other.
 fn paragraph(out: &mut dyn Write, class: &str, x: u64, y: u64, lines: &[String]) -> io::Result<()> {
     write!(out, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">")?;
     for (number, line) in lines.iter().enumerate() {
@@ -261,7 +259,7 @@ fn paragraph(out: &mut dyn Write, class: &str, x: u64, y: u64, lines: &[String])
     out.write_all(b"</text>\n")
 }
 
-/// The start of a text, in this number of columns.
+// In this number of columns.
 fn cut(text: &str, room: usize) -> Cow<'_, str> {
     if display_width(text) <= room {
         return Cow::Borrowed(text);
@@ -280,7 +278,7 @@ fn cut(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(start)
 }
 
-/// A text for XML: printable, without markup and without what XML does not allow.
+// Printable, without markup and without what XML does not allow.
 fn escaped(text: &str) -> Cow<'_, str> {
     let text = printable(text);
     let is_special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\u{fffe}' | '\u{ffff}');

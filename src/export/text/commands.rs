@@ -8,15 +8,13 @@ use crate::export::Advice;
 use crate::names::display_width;
 use crate::view::question::Question;
 
-/// What stands before each line.
 const INDENT: usize = 2;
-/// The space between what a command shows and the command, and before what continues one.
 const GAP: usize = 2;
-/// What ends a line whose command continues on the next one.
+// Ends a line whose command continues on the next one.
 const CONTINUED: &str = " \\";
 
-/// Writes the commands that answer these questions, each after what it shows, under a heading;
-/// nothing where there is no command. A command that is too long to stand beside what it shows stands below it.
+// Each after what it shows, under a heading; nothing where there is no command. A command that is
+// too long to stand beside what it shows stands below it.
 pub(super) fn write_next(
     out: &mut dyn Write,
     questions: &[Question],
@@ -53,8 +51,8 @@ pub(super) fn write_next(
     Ok(())
 }
 
-/// A command in lines of at most `width` columns, broken between its words so that a shell reads it as one. An
-/// option keeps its value beside it where that fits. A longer word stands alone.
+// Broken between words so that a shell reads the lines as one. An option keeps its value beside it
+// where that fits. A longer word stands alone.
 fn continued(command: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let is_long = |part: &str| GAP + display_width(part) + CONTINUED.len() > width;
@@ -69,7 +67,8 @@ fn continued(command: &str, width: usize) -> Vec<String> {
             lines.push(part.to_owned());
             continue;
         };
-        // What follows may need a mark behind it; the last part does not, but that costs at most two columns.
+        // What follows may need a mark behind it; the last part does not, but that costs at most
+        // two columns.
         if display_width(line) + 1 + display_width(part) + CONTINUED.len() <= width {
             line.push(' ');
             line.push_str(part);
@@ -81,8 +80,8 @@ fn continued(command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The words of a command line as [`shell_quoted`](crate::base::shell_quoted) writes them, options with their values
-/// and the subcommand with the program.
+// As [`shell_quoted`](crate::base::shell_quoted) writes them, options with their values and the
+// subcommand with the program.
 fn parts(command: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut is_quoted, mut is_escaped) = (0, false, false);

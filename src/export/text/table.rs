@@ -11,30 +11,29 @@ use crate::names::{display_width, shortened_call, without_end};
 use crate::view::number;
 use crate::view::table::{Cell, Column, Guide, Role, Table};
 
-/// The space between columns.
 const GAP: usize = 2;
-/// Where names have less than this, all figures but the first go, and what totals are at most.
+// Where names have less than this, all figures but the first go, and what totals are at most.
 const MIN_NAME: usize = 16;
-/// Names get at least this width, even where the line becomes too long by it.
+// Even where the line becomes too long by it.
 const LEAST_NAME: usize = 8;
-/// What the lines of a tree need where names have little room.
+// What the lines of a tree need where names have little room.
 const MIN_GUIDE: usize = 8;
-/// Where names have less than this and need more, figures that repeat others have to go.
+// Where names have less than this and need more, figures that repeat others have to go.
 const GOOD_NAME: usize = 60;
-/// Where names have less than this, asides have to go.
+// Where names have less than this, asides have to go.
 const FAIR_NAME: usize = 40;
-/// Where names have less than this, all figures but the first ones have to go.
+// Where names have less than this, all figures but the first ones have to go.
 const POOR_NAME: usize = 20;
-/// The number of figures that a table has unless it is very narrow: a share, and what it is a share of or by.
+// Unless the table is very narrow: a share, and what it is a share of or by.
 const MIN_FIGURES: usize = 2;
-/// What stands before a figure that can be larger, where there is no room for the column that says how large.
+// Before a figure that can be larger, where there is no room for the column that says how large.
 const AT_LEAST: &str = "≥";
-/// The width that asides have at most where it is narrow.
+// At most, where it is narrow.
 const MAX_ASIDE: usize = 20;
 
-/// A cell ready to be written: what may not be shortened, and what may.
+// What may not be shortened, and what may.
 struct Piece<'a> {
-    /// What the cell has of it, and as it is written.
+    // What the cell has of it, and as it is written.
     whole_guide: Option<&'a Guide>,
     guide: String,
     text: Cow<'a, str>,
@@ -47,27 +46,24 @@ impl Piece<'_> {
     }
 }
 
-/// How wide the cells of a column are.
+// Of the cells of a column.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
-    /// All of a cell, or the title.
+    // All of a cell, or the title.
     whole: usize,
-    /// What stands before the text of a cell, as far as it can be shortened.
+    // What stands before the text of a cell, as far as it can be shortened.
     guide: usize,
-    /// The text of a cell.
     text: usize,
 }
 
-/// A table ready to be written.
 pub(super) struct Sheet<'t> {
     columns: &'t [Column],
     rows: Vec<Vec<Piece<'t>>>,
-    /// The width of each column; 0 for one that is left out.
+    // 0 for a column that is left out.
     widths: Vec<usize>,
 }
 
 impl<'t> Sheet<'t> {
-    /// The table in lines of this width.
     pub fn new(table: &'t Table, unit: &Unit, width: usize) -> Sheet<'t> {
         let columns = &table.columns[..];
         let mut rows: Vec<Vec<Piece>> = table
@@ -114,19 +110,18 @@ impl<'t> Sheet<'t> {
         }
     }
 
-    /// Whether the column with this key is written; `None` where the table has none.
+    // `None` where the table has no such column.
     pub fn shows(&self, key: &str) -> Option<bool> {
         let place = self.columns.iter().position(|column| column.key == key)?;
         Some(self.widths[place] > 0)
     }
 
-    /// Whether the column with this key says what another one is at most.
+    // It says what another column is at most.
     pub fn is_bound(&self, key: &str) -> bool {
         let mut columns = self.columns.iter();
         columns.any(|column| column.key == key && column.role == Role::Bound)
     }
 
-    /// The places of columns with names.
     fn named(&self) -> impl Iterator<Item = usize> + use<> {
         let is_named = |column: &Column| column.role == Role::Name;
         let shown = self.columns.iter().zip(&self.widths).enumerate();
@@ -137,7 +132,7 @@ impl<'t> Sheet<'t> {
         named.into_iter()
     }
 
-    /// The names, each with the columns that there are for it.
+    // Each with the columns that there are for it.
     pub fn names(&self) -> impl Iterator<Item = (&str, usize)> {
         self.named().flat_map(move |place| {
             self.rows.iter().map(move |row| {
@@ -148,7 +143,7 @@ impl<'t> Sheet<'t> {
         })
     }
 
-    /// Takes as many names from `shown`, in the same order, to be written in place of those.
+    // As many names from `shown`, in the same order, to be written in place of those.
     pub fn set_names(&mut self, shown: &mut impl Iterator<Item = String>) {
         for place in self.named() {
             for (row, name) in self.rows.iter_mut().zip(&mut *shown) {
@@ -157,7 +152,6 @@ impl<'t> Sheet<'t> {
         }
     }
 
-    /// Writes the titles and the rows.
     pub fn write(&self, out: &mut dyn Write, options: &Options) -> io::Result<()> {
         let title = |column: &'t Column| Piece {
             whole_guide: None,
@@ -201,7 +195,7 @@ fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
     }
 }
 
-/// The text of a cell without the lines of a tree; safe to print.
+// Without the lines of a tree; safe to print.
 pub(in crate::export) fn cell_text<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
     match cell {
         Cell::Nothing => Cow::Borrowed(""),
@@ -214,7 +208,7 @@ pub(in crate::export) fn cell_text<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, s
     }
 }
 
-/// Marks the figures that can be larger, where the column that says how large is left out.
+// They can be larger, where the column that says how large is left out.
 fn mark_lower_bounds(rows: &mut [Vec<Piece>], roles: &[Role], widths: &[usize]) {
     for bound in (1..roles.len()).filter(|&i| roles[i] == Role::Bound && widths[i] == 0) {
         for row in rows.iter_mut().filter(|row| !row[bound].text.is_empty()) {
@@ -223,7 +217,7 @@ fn mark_lower_bounds(rows: &mut [Vec<Piece>], roles: &[Role], widths: &[usize]) 
     }
 }
 
-/// The width of each column; 0 for one that is left out.
+// 0 for a column that is left out.
 fn fit(roles: &[Role], extents: &[Extent], width: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = extents.iter().map(|extent| extent.whole).collect();
     let line = |widths: &[usize]| {
