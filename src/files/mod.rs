@@ -50,7 +50,7 @@ use rustix::io::Errno;
 use crate::base::system_reason;
 
 pub use self::process::{ListOfProcess, open_link, read_list};
-pub use self::view::{ProcessView, living_thread};
+pub use self::view::{ProcessView, is_jit_dump, living_thread};
 
 // How a checked file is opened. `O_NONBLOCK` matters only where the object is another one than the
 // one that was checked; it is then closed again.

@@ -56,6 +56,14 @@ impl ProcessView {
     }
 }
 
+/// Whether a file of this path is a list of generated code with times, by its name:
+/// `jit-PID.dump`. The process maps the file, so that recordings name it.
+pub fn is_jit_dump(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let pid = name.and_then(|name| name.strip_prefix("jit-")?.strip_suffix(".dump"));
+    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()))
+}
+
 fn root_of(task: &Path) -> Option<PathBuf> {
     fs::read_link(task.join("root")).ok()
 }

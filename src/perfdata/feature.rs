@@ -93,6 +93,8 @@ features! {
     FILES = 243;
     /// How often threads switched to others, which proftool writes.
     SWITCHES = 244;
+    /// Jitdump files of processes in containers, which proftool writes.
+    JIT_DUMPS = 245;
 }
 
 impl std::fmt::Display for Feature {

@@ -56,7 +56,7 @@ pub use error::Error;
 pub use feature::Feature;
 pub use features::{
     CallCounts, ClockReference, CountedAgent, CountedCallee, CountedImage, CountedSite, Features,
-    FileBuildId, Job, KeptPerfMap, MappedFile,
+    FileBuildId, Job, KeptJitDump, KeptPerfMap, MappedFile,
 };
 pub use feed::Feed;
 #[cfg(test)]

@@ -53,9 +53,8 @@ impl<'a> Lists<'a> {
 
     pub(super) fn open(&self, trace: &Trace, image: &Image, pid: i32, library: &Library) -> Found {
         let is_of_here = library.may_name_generated(&trace.recording);
-        if is_of_here
-            && let Some(dump) = self.dumps.get(&pid)
-            && let Ok(dump) = library.read_dump(&dump.path)
+        if let Some(dump) = self.dumps.get(&pid)
+            && let Ok(dump) = library.dump(pid, &dump.path)
         {
             return Ok(Arc::new(PerfMap::of(dump.everywhere())));
         }

@@ -11,7 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::base::{BuildId, CaveatKind, GeneratedCode};
 use crate::binary::{self, Binary, JitDump, PerfMap, ProcessTimes};
 use crate::cache::Cache;
-use crate::trace::{Image, ImageKind, JitSource, Recording, RuleSource, Trace};
+use crate::trace::{
+    Image, ImageKind, JitSource, KeptJitDump, MappedDump, Recording, RuleSource, Trace,
+};
 use crate::unwind::Rules;
 
 use self::file_identity::Identity;
@@ -40,7 +42,8 @@ pub struct Library {
     pub(super) options: Options,
     pub(super) host: Host,
     files: Mutex<FxHashMap<FileKey, Arc<File>>>,
-    dumps: Mutex<FxHashMap<String, Dump>>,
+    /// Those whose times were read, by process and path.
+    dumps: Mutex<FxHashMap<(i32, String), Dump>>,
     /// How often each file was opened, by device and inode.
     opened: Mutex<FxHashMap<(u64, u64), usize>>,
     /// What is known of the recording before its samples are read.
@@ -176,20 +179,19 @@ impl Library {
 }
 
 impl Library {
-    /// A jitdump file, read once.
-    pub(super) fn dump(&self, path: &str) -> Dump {
-        let mut dumps = self.dumps.lock().expect("no worker panics");
-        let known = dumps.get(path).cloned();
-        known.unwrap_or_else(|| {
-            let dump = self.read_dump(path);
-            dumps.insert(path.to_owned(), dump.clone());
-            dump
-        })
+    /// A jitdump file of a process: the one whose times were read, else as it is now.
+    pub(super) fn dump(&self, pid: i32, path: &str) -> Dump {
+        let dumps = self.dumps.lock().expect("no worker panics");
+        let known = dumps.get(&(pid, path.to_owned())).cloned();
+        known.unwrap_or_else(|| self.read_dump(pid, path))
     }
 
-    /// A jitdump file, as it is now.
-    pub(super) fn read_dump(&self, path: &str) -> Dump {
-        let dump = self.options.finder.jit_dump(path);
+    fn read_dump(&self, pid: i32, path: &str) -> Dump {
+        let times = ProcessTimes {
+            began: None,
+            seen: self.recording.as_ref().and_then(|it| it.written),
+        };
+        let dump = self.options.finder.jit_dump(Path::new(path), pid, times);
         dump.map(Arc::new).map_err(|error| error.to_string())
     }
 }
@@ -218,15 +220,29 @@ impl JitSource for Library {
 
     fn code(
         &self,
-        path: &str,
+        dump: MappedDump<'_>,
         os_release: Option<&str>,
     ) -> Result<Option<Arc<[GeneratedCode]>>, String> {
-        if !self.may_be_of_here(os_release) {
-            return Err("the recording was made under another kernel".to_owned());
-        }
-        let dump = self.dump(path)?;
+        let mut dumps = self.dumps.lock().expect("no worker panics");
+        let known = dumps.entry((dump.pid, dump.path.to_owned()));
+        let read = || match dump.kept {
+            Some(kept) => of_recording(kept),
+            None if self.may_be_of_here(os_release) => self.read_dump(dump.pid, dump.path),
+            None => Err("the recording was made under another kernel".to_owned()),
+        };
+        let dump = known.or_insert_with(read).clone()?;
         Ok(dump.has_clock().then(|| dump.changes().into()))
     }
+}
+
+/// A jitdump file of which a recording has the bytes.
+fn of_recording(kept: &KeptJitDump) -> Dump {
+    let left_out = kept.left_out;
+    if kept.bytes.is_empty() && left_out > 0 {
+        return Err(format!("it has {left_out} bytes, too many to keep"));
+    }
+    let dump = JitDump::parse(&kept.bytes).map_err(|error| error.to_string())?;
+    Ok(Arc::new(dump.without_rest(left_out)))
 }
 
 impl RuleSource for Library {

@@ -135,7 +135,7 @@ fn open(trace: &Trace, image: &Image, lists: &Lists<'_>, library: &Library) -> N
                 Err(why) => NameSource::None(why),
             }
         }
-        ImageKind::JitDump { .. } => match library.dump(&image.path) {
+        ImageKind::JitDump { pid, .. } => match library.dump(pid, &image.path) {
             Ok(dump) => NameSource::JitDump(dump),
             Err(error) => none(CaveatKind::BadJitDump, &error),
         },

@@ -15,7 +15,7 @@ use linux_perf_event_reader::AttrFlags;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{CaveatKind, Caveats, GeneratedCode};
-use crate::perfdata::{Reader, Task};
+use crate::perfdata::{KeptJitDump, Reader, Task};
 
 use super::stacks::Stacks;
 use super::{Image, ImageKind};
@@ -25,16 +25,27 @@ pub trait JitSource: Sync {
     /// Whether a file is one, by its path.
     fn is_dump(&self, path: &str) -> bool;
 
-    /// All code in the file in order of time; `None` if its times are not those of
+    /// All code in a file in order of time; `None` if its times are not those of
     /// `CLOCK_MONOTONIC`. `os_release` is that of the kernel that it was written under.
     ///
     /// # Errors
     /// Why the file cannot be read.
     fn code(
         &self,
-        path: &str,
+        dump: MappedDump<'_>,
         os_release: Option<&str>,
     ) -> Result<Option<Arc<[GeneratedCode]>>, String>;
+}
+
+/// A jitdump file that a process mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct MappedDump<'a> {
+    /// The process.
+    pub pid: i32,
+    /// Where the process has it.
+    pub path: &'a str,
+    /// The file, if the recorder kept it.
+    pub kept: Option<&'a KeptJitDump>,
 }
 
 /// The code of one process that is yet to be put into its memory.
@@ -117,7 +128,9 @@ impl<'a> Dumps<'a> {
             return true;
         }
         let release = reader.features().os_release.as_deref();
-        let code = match source.code(path, release) {
+        let mut kept = reader.features().jit_dumps.iter();
+        let kept = kept.find(|kept| kept.pid == pid && kept.path == path);
+        let code = match source.code(MappedDump { pid, path, kept }, release) {
             // The times in a jitdump are those of CLOCK_MONOTONIC. A recording with another clock
             // cannot be compared with them.
             Ok(code) => code.filter(|_| has_monotonic_clock(reader)),

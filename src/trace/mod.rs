@@ -48,7 +48,7 @@ mod unwinders;
 
 pub use build::read;
 pub use image::{CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
-pub use jit::JitSource;
+pub use jit::{JitSource, MappedDump};
 pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use recording::{Recording, SampleTime};
@@ -58,7 +58,9 @@ pub use time_range::{Scope, TimeRange};
 pub use timed::{LastFirst, TimedSample, Times};
 pub use unwinders::{RuleSource, Unwinding};
 
-pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite, KeptPerfMap};
+pub use crate::perfdata::{
+    CallCounts, CountedCallee, CountedImage, CountedSite, KeptJitDump, KeptPerfMap,
+};
 
 use std::sync::Arc;
 

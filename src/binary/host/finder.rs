@@ -184,16 +184,16 @@ impl Finder {
         Binary::open_with(place, self.places.clone())
     }
 
-    /// Reads the jitdump file that a recording names as `path`.
+    /// Reads the jitdump file that a recording names as `path`: below the root of its process while
+    /// that lives, if it is another one, else below ours.
     ///
     /// # Errors
     /// As [`JitDump::read`].
-    pub fn jit_dump(&self, path: impl AsRef<Path>) -> Result<JitDump, Error> {
-        let path = path.as_ref();
+    pub fn jit_dump(&self, path: &Path, pid: i32, times: ProcessTimes) -> Result<JitDump, Error> {
         if !path.is_absolute() {
             return Err(Error::RelativePath);
         }
-        JitDump::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
+        perf_maps::read_dump(self.places.root(), path, pid, times)
     }
 
     /// Opens the jitdump file that a recording names as `path`, to read the code in it.

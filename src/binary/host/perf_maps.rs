@@ -1,9 +1,10 @@
-//! Finds the map of code that a process generated, and whether it is of this process.
+//! Finds the lists of code that a process generated, and whether they are of this process.
 
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::binary::{Error, PerfMap};
-use crate::files::{ProcessView, Root};
+use crate::binary::{Error, JitDump, PerfMap};
+use crate::files::{LastLink, ProcessView, Root};
 
 /// When a process ran, as far as its recording says. Its number and the name of its map may have
 /// been another's before, and may be another's since.
@@ -27,10 +28,7 @@ impl ProcessTimes {
 
 // Below the process's own root while it lives, else below `root`.
 pub(super) fn read(root: &Root, pid: u32, times: ProcessTimes) -> Result<PerfMap, Error> {
-    // What stands for `/` has the files of another machine.
-    let is_here = root.directory().is_none();
-    let view = is_here.then(|| ProcessView::of(pid)).flatten();
-    let view = view.filter(|view| times.may_be(view.started));
+    let view = process(root, pid, times);
     if let Some(view) = &view {
         let began = times.began.max(view.started);
         let path = view.perf_map();
@@ -39,7 +37,38 @@ pub(super) fn read(root: &Root, pid: u32, times: ProcessTimes) -> Result<PerfMap
             result => return result,
         }
     }
-    let began = times.began.filter(|_| is_here);
+    let began = times.began.filter(|_| is_here(root));
     let user = view.map(|view| view.user);
     PerfMap::read_below(root, &PerfMap::path(pid), user, began)
+}
+
+/// Reads the jitdump file of a process, which has mapped it by this path.
+pub(super) fn read_dump(
+    root: &Root,
+    path: &Path,
+    pid: i32,
+    times: ProcessTimes,
+) -> Result<JitDump, Error> {
+    let pid = u32::try_from(pid).ok();
+    let read =
+        |root: &Root, user| JitDump::read_opened(root.open(path, LastLink::Refuse)?, path, user);
+    let view = pid.and_then(|pid| process(root, pid, times));
+    if let Some(view) = view.filter(|view| view.is_elsewhere) {
+        match read(&view.root, Some(view.user)) {
+            Err(Error::NotFound) => {}
+            result => return result,
+        }
+    }
+    read(root, None)
+}
+
+/// The process of this number, if it lives here and may be that of the recording.
+fn process(root: &Root, pid: u32, times: ProcessTimes) -> Option<ProcessView> {
+    let view = is_here(root).then(|| ProcessView::of(pid)).flatten();
+    view.filter(|view| times.may_be(view.started))
+}
+
+/// Whether paths lead to files of this machine. What stands for `/` has those of another one.
+fn is_here(root: &Root) -> bool {
+    root.directory().is_none()
 }

@@ -33,7 +33,7 @@ pub struct JitCode {
 impl JitCode {
     pub(in crate::binary) fn read_opened(opened: OpenedFile, path: &Path) -> Result<Self, Error> {
         let file = opened.file.try_clone().map_err(Error::at(path))?;
-        let dump = JitDump::read_opened(opened, path)?;
+        let dump = JitDump::read_opened(opened, path, None)?;
         let mut starts: FxHashMap<u64, Option<u64>> = FxHashMap::default();
         for change in dump.changes() {
             let name = |place| dump.at(place).map(|frame| frame.name);

@@ -23,7 +23,7 @@ use std::path::Path;
 use self::parser::Parser;
 use crate::base::{GeneratedCode, Interner, NameId};
 use crate::binary::{Error, Machine};
-use crate::files::{LastLink, OpenedFile, Root};
+use crate::files::{LastLink, OpenedFile, Root, is_jit_dump};
 
 // V8 adds the size of an ELF header to the addresses of lines, as `perf inject` once needed.
 const ELF_HEADER: u64 = 0x40;
@@ -77,9 +77,7 @@ impl JitDump {
     /// Whether a file of this path is one, by its name: `jit-PID.dump`. Programs map the file, so
     /// that recordings name it.
     pub fn is_named_so(path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let pid = name.and_then(|name| name.strip_prefix("jit-")?.strip_suffix(".dump"));
-        pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()))
+        is_jit_dump(path)
     }
 
     /// Reads a jitdump file. `user` is the user id of the process, where it is known.
@@ -92,18 +90,14 @@ impl JitDump {
             return Err(Error::RelativePath);
         }
         let opened = Root::default().open(path, LastLink::Refuse)?;
-        JitDump::of_file(opened, path, user)
+        JitDump::read_opened(opened, path, user)
     }
 
-    // The process's user is not known.
     pub(in crate::binary) fn read_opened(
         opened: OpenedFile,
         path: &Path,
+        user: Option<u32>,
     ) -> Result<JitDump, Error> {
-        JitDump::of_file(opened, path, None)
-    }
-
-    fn of_file(opened: OpenedFile, path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
         let (file, size) = super::checked(opened, path, user)?;
         Parser::new(BufReader::with_capacity(256 << 10, file), path, size).file()
     }
@@ -154,6 +148,15 @@ impl JitDump {
             let code = self.code_at(change.place)?;
             Some((change.start, change.size, &self.names[code.name]))
         })
+    }
+
+    /// The same file, of which so many bytes after these are not known.
+    pub fn without_rest(mut self, left_out: u64) -> JitDump {
+        if left_out > 0 {
+            let problem = format!("too large to keep: its last {left_out} bytes were left out");
+            self.problems.push(problem);
+        }
+        self
     }
 
     /// What could not be read or believed.

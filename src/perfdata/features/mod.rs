@@ -9,11 +9,13 @@ use linux_perf_event_reader::{Endianness, constants};
 use crate::base::BuildId;
 
 mod call_counts;
+mod jit_dump;
 mod job;
 mod mapped_file;
 mod perf_map;
 
 pub use self::call_counts::{CallCounts, CountedAgent, CountedCallee, CountedImage, CountedSite};
+pub use self::jit_dump::KeptJitDump;
 pub use self::job::Job;
 pub use self::mapped_file::MappedFile;
 pub use self::perf_map::KeptPerfMap;
@@ -56,6 +58,8 @@ pub struct Features {
     pub jobs: Vec<Job>,
     /// Lists of generated code that cannot be found where they were, if the recorder kept some.
     pub perf_maps: Vec<Arc<KeptPerfMap>>,
+    /// Jitdump files that cannot be found where they were, if the recorder kept some.
+    pub jit_dumps: Arc<[KeptJitDump]>,
     /// Mapped files without a build ID, if the recorder looked.
     pub files: Vec<MappedFile>,
     /// How often the threads that were recorded switched to others, if the recorder looked.
@@ -175,6 +179,7 @@ impl Features {
                 let maps = KeptPerfMap::read(c)?;
                 self.perf_maps = maps.into_iter().map(Arc::new).collect();
             }
+            Feature::JIT_DUMPS => self.jit_dumps = KeptJitDump::read(c)?.into(),
             Feature::FILES => self.files = MappedFile::read(c)?,
             Feature::SWITCHES => self.switches = Some(c.u64("the number of switches")?),
             _ => {}

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
-use crate::perfdata::{CallCounts, ClockReference, Feature, Job, KeptPerfMap, MappedFile};
+use crate::perfdata::{
+    CallCounts, ClockReference, Feature, Job, KeptJitDump, KeptPerfMap, MappedFile,
+};
 
 // Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
@@ -134,6 +136,20 @@ impl FeatureSections {
             body.extend(&map.lines);
         }
         self.0.insert(Feature::PERF_MAPS, body);
+    }
+
+    /// JIT_DUMPS: `u32` count, then for each its `i32` process, path, `u64` bytes that were left
+    /// out, `u64` size, and bytes.
+    pub fn jit_dumps(&mut self, dumps: &[KeptJitDump]) {
+        let mut body = count(dumps.len()).to_vec();
+        for dump in dumps {
+            body.extend(dump.pid.to_ne_bytes());
+            put_string(&mut body, dump.path.as_bytes());
+            body.extend(dump.left_out.to_ne_bytes());
+            body.extend((dump.bytes.len() as u64).to_ne_bytes());
+            body.extend(&dump.bytes);
+        }
+        self.0.insert(Feature::JIT_DUMPS, body);
     }
 
     /// FILES.

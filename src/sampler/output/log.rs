@@ -20,6 +20,7 @@ use crate::sampler::kernel_images::KernelImages;
 use crate::sampler::session::Session;
 use crate::sampler::session::bounds::End;
 use crate::sampler::session::participants::{Open, Sink};
+use crate::sampler::targets::perf_maps::KEPT_BYTES;
 use crate::sampler::{host, kernel};
 
 #[derive(Clone, Copy, Debug)]
@@ -146,10 +147,15 @@ impl<W: Write + Seek> Log<W> {
         if let Some(switches) = ended.switches {
             features.switches(switches);
         }
-        let room = self.room().unwrap_or(u64::MAX);
+        let room = self.room().unwrap_or(u64::MAX).min(KEPT_BYTES);
         let perf_maps = self.tally.perf_maps.kept(room);
         if !perf_maps.is_empty() {
             features.perf_maps(&perf_maps);
+        }
+        let used: u64 = perf_maps.iter().map(|map| map.lines.len() as u64).sum();
+        let jit_dumps = self.tally.jit_dumps.kept(room - used);
+        if !jit_dumps.is_empty() {
+            features.jit_dumps(&jit_dumps);
         }
         self.file_size = self.writer.finish(&features)?;
         Ok(())

@@ -9,6 +9,7 @@ use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::WriterEvent;
 use crate::perfdata::{Body, Mapping};
 use crate::sampler::counts::Sums;
+use crate::sampler::targets::jit_dumps::JitDumps;
 use crate::sampler::targets::mapped_files::MappedFiles;
 use crate::sampler::targets::other_namespaces::Elsewhere;
 use crate::sampler::targets::perf_maps::PerfMaps;
@@ -33,6 +34,7 @@ pub(in crate::sampler) struct Tally {
     /// Those that were mapped below other roots, as in containers.
     pub(in crate::sampler) elsewhere: Elsewhere,
     pub(in crate::sampler) perf_maps: PerfMaps,
+    pub(in crate::sampler) jit_dumps: JitDumps,
     pub(in crate::sampler) layouts: Layouts,
 }
 
@@ -109,6 +111,7 @@ impl Tally {
         if is_generated(path) {
             self.perf_maps.generates(mapping.pid);
         }
+        self.jit_dumps.mapped(mapping.pid, path);
         // Not a file: anonymous memory, the heap, the kernel's vsyscall page.
         let is_file = path.starts_with(b"/") && !path.starts_with(b"//");
         if !(is_file || path == b"[vdso]") {

@@ -6,7 +6,7 @@
 //!   process     what one process is              descendants what it has started
 //!   existing    threads and mappings of before, as the records that the kernel would have written
 //!   mapped      the lines of /proc/PID/maps      elsewhere   files of containers
-//!   perf_maps   lists of the code that programs of containers generate
+//!   perf_maps   lists of the code that programs of containers generate       jit_dumps  with times
 //!   mapped_files what is known of files without a build ID
 //!   tracee      a child that is traced until its calls are counted
 //! ```
@@ -22,6 +22,7 @@ pub(super) mod descendants;
 pub(super) mod elf_notes;
 pub(super) mod existing;
 mod interpreter;
+pub(super) mod jit_dumps;
 pub(super) mod job_name;
 pub(super) mod mapped;
 pub(super) mod mapped_files;

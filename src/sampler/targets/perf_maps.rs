@@ -13,11 +13,12 @@ use rustc_hash::FxHashMap;
 use crate::files::{LastLink, ProcessView};
 use crate::perfdata::KeptPerfMap;
 
-// The most processes that are looked at, those whose lists are kept open, and the most bytes of one
-// list and of all.
+// The most processes that are looked at, and those whose lists are kept open.
 const PROCESSES: usize = 4096;
-const OPENED: usize = 64;
-const BYTES: (u64, u64) = (32 << 20, 128 << 20);
+pub(super) const OPENED: usize = 64;
+// The most bytes of one list, and of all with the jitdump files.
+pub(super) const LIST_BYTES: u64 = 32 << 20;
+pub(in crate::sampler) const KEPT_BYTES: u64 = 128 << 20;
 // The start of the machine is known to a second, and with it that of a process.
 const CLOCK_SLACK: Duration = Duration::from_secs(5);
 // How often a list is looked for that is not there yet: a process may begin it late.
@@ -64,14 +65,14 @@ impl PerfMaps {
         for pid in missing {
             self.generates(pid);
         }
-        let mut left = BYTES.1.min(most);
+        let mut left = most;
         let mut kept = Vec::new();
         let mut lists: Vec<_> = self.lists.iter().collect();
         lists.sort_unstable_by_key(|(pid, _)| **pid);
         for (&pid, list) in lists {
             let List::Opened(file) = list else { continue };
             let mut lines = Vec::new();
-            let most = BYTES.0.min(left);
+            let most = LIST_BYTES.min(left);
             if file.take(most).read_to_end(&mut lines).is_err() {
                 continue;
             }
@@ -109,7 +110,7 @@ fn look(pid: i32, looks: u32) -> List {
 
 /// Whether a list may be believed to be of a process, and not of another user or an earlier
 /// process.
-fn is_of(process: &ProcessView, list: &Metadata) -> bool {
+pub(super) fn is_of(process: &ProcessView, list: &Metadata) -> bool {
     let times = list.modified().ok().zip(process.started);
     let is_later = times.is_none_or(|(written, started)| written + CLOCK_SLACK >= started);
     is_later && [0, process.user].contains(&list.uid())

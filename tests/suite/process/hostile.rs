@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use proftool::base::{CaveatKind, CodeAddress, Svma};
-use proftool::binary::{Binary, Error, Finder};
+use proftool::binary::{Binary, Error, Finder, ProcessTimes};
 use proftool::profile::Profile;
 use proftool::symbolize::{Library, Options, symbolize};
 use proftool::trace::{
@@ -420,7 +420,7 @@ fn a_writer_that_waits_at_a_fifo_goes_on_waiting() {
     for _ in 0..20 {
         assert!(matches!(finder.find(&fifo, None), Err(Error::NotRegular)));
         assert!(matches!(Binary::open(&fifo), Err(Error::NotRegular)));
-        assert!(finder.jit_dump(&fifo).is_err());
+        assert!(finder.jit_dump(&fifo, 1, ProcessTimes::default()).is_err());
         std::thread::sleep(Duration::from_millis(2));
     }
     assert!(!writer.is_finished());

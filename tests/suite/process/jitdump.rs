@@ -1,11 +1,17 @@
 //! Jitdump files: written here by hand, as the specification of perf has them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::UNIX_EPOCH;
 
-use proftool::binary::{Error, JitDump, JitFrame};
+use proftool::binary::{Error, Finder, JitDump, JitFrame, ProcessTimes};
+use proftool::perfdata::KeptJitDump;
 
 use crate::support::cli::proftool;
+use crate::support::record::is_root;
+use crate::support::record_calls::Running;
 use crate::support::written::{CPU_CLOCK, Recording, Taken};
+use crate::support::{bound_to_test, skipped};
 
 /// A file that is being written.
 struct File {
@@ -245,8 +251,23 @@ fn rows_of(data: &Path) -> (Vec<(String, u64)>, String) {
 
 /// The same as a recording, and the places of the three pieces of code in the jitdump.
 fn recorded(test: &str, has_clock: bool) -> (PathBuf, [u64; 3]) {
+    let directory = directory(test);
+    let (file, places) = calc();
+    let dump = directory.join(format!("jit-{PID}.dump"));
+    std::fs::write(&dump, &file.bytes).unwrap();
+    let data = directory.join("perf.data");
+    recording_of(dump.to_str().unwrap(), has_clock).write(&data);
+    (data, places)
+}
+
+fn directory(test: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// The jitdump of that process, and the places of the code in it.
+fn calc() -> (File, [u64; 3]) {
     let mut file = File::new(false, 0);
     let sum = file.load(100, "Calc.sum", 0x1000, 0x20, 0);
     let again = file.load(200, "Calc.sum", 0x2000, 0x20, 1);
@@ -257,13 +278,15 @@ fn recorded(test: &str, has_clock: bool) -> (PathBuf, [u64; 3]) {
     file.code(mul + 8, &[0xeb, 0x02]);
     file.code(mul + 0x10, &[0xe8, 0xeb, 0x0f, 0, 0]);
     file.code(mul + 0x18, &[0xe8, 0xe3, 0xff, 0xff, 0xff]);
-    let dump = directory.join(format!("jit-{PID}.dump"));
-    std::fs::write(&dump, &file.bytes).unwrap();
+    (file, [sum, again, mul])
+}
 
+/// The samples of that process, which mapped the jitdump by this path.
+fn recording_of(dump: &str, has_clock: bool) -> Recording {
     let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], has_clock);
     let task = PID as i32;
     recording.process(task, "java");
-    recording.mapping(task, dump.to_str().unwrap(), (0x9000, 0x1000), 0);
+    recording.mapping(task, dump, (0x9000, 0x1000), 0);
     recording.mapping(task, "//anon", (0x1000, 0x2000), 0);
     for (time, address) in [
         (150, 0x1008),
@@ -283,9 +306,7 @@ fn recorded(test: &str, has_clock: bool) -> (PathBuf, [u64; 3]) {
             ..Taken::default()
         });
     }
-    let data = directory.join("perf.data");
-    recording.write(&data);
-    (data, [sum, again, mul])
+    recording
 }
 
 /// What annotate says of a function of such a recording.
@@ -360,6 +381,90 @@ fn a_method_compiled_again_is_one_row_and_reused_addresses_are_resolved_by_time(
     let expected = [("Calc.sum".to_owned(), 5), ("Calc.mul".to_owned(), 4)];
     assert_eq!(rows, expected, "{caveats}");
     assert_eq!(caveats.matches("reused").count(), 0, "{caveats}");
+}
+
+/// The file that was kept of the process.
+fn kept(bytes: Vec<u8>, left_out: u64) -> KeptJitDump {
+    KeptJitDump {
+        pid: PID as i32,
+        path: IN_CONTAINER.to_owned(),
+        bytes,
+        left_out,
+    }
+}
+
+const IN_CONTAINER: &str = "/nowhere/jit-1.dump";
+
+#[test]
+fn a_jitdump_that_the_recorder_kept_is_read_for_its_process() {
+    let data = directory("jit-kept").join("perf.data");
+    let of_another = KeptJitDump {
+        pid: 5,
+        ..kept(File::new(false, 0).bytes, 0)
+    };
+    for has_clock in [true, false] {
+        let dumps = [of_another.clone(), kept(calc().0.bytes, 0)];
+        recording_of(IN_CONTAINER, has_clock)
+            .write_with(&data, |features| features.jit_dumps(&dumps));
+        let kept = rows_of(&data);
+        assert!(!kept.1.contains("bad-jitdump"), "{}", kept.1);
+        assert_eq!(kept.0, rows("jit-not-kept", has_clock).0);
+    }
+}
+
+#[test]
+fn a_jitdump_that_was_too_large_to_keep_is_reported() {
+    let data = directory("jit-too-large").join("perf.data");
+    for (bytes, note) in [
+        (
+            calc().0.bytes,
+            "too large to keep: its last 5000 bytes were left out",
+        ),
+        (Vec::new(), "it has 5000 bytes, too many to keep"),
+    ] {
+        let has_names = !bytes.is_empty();
+        let dumps = [kept(bytes, 5000)];
+        recording_of(IN_CONTAINER, true).write_with(&data, |features| features.jit_dumps(&dumps));
+        let (rows, caveats) = rows_of(&data);
+        assert_eq!(rows.iter().any(|row| row.0 == "Calc.sum"), has_names);
+        assert!(
+            caveats.contains(&format!("{IN_CONTAINER}: {note}")),
+            "{caveats}"
+        );
+    }
+}
+
+#[test]
+fn the_jitdump_of_a_container_is_found_while_its_process_lives() {
+    if !is_root() {
+        return skipped("needs root, for namespaces");
+    }
+    let directory = directory("jit-living");
+    let source = directory.join("dump");
+    std::fs::write(&source, &calc().0.bytes).unwrap();
+    let script = "cat < \"$0\" > \"$1/jit-1.dump\" && echo ready && read line";
+    let inner = directory.join("inner");
+    std::fs::create_dir_all(&inner).unwrap();
+    let mount = format!("mount -t tmpfs none \"$1\" && {script}");
+    let probe = Command::new("unshare").args(["--mount", "true"]).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        return skipped("no namespaces here");
+    }
+    let mut command = bound_to_test("unshare");
+    command.args(["--mount", "sh", "-c", &mount]);
+    let target = Running::start(command.arg(&source).arg(&inner));
+    let pid: i32 = target.pid().parse().unwrap();
+    let path = inner.join("jit-1.dump");
+    let read = |pid| Finder::default().jit_dump(&path, pid, ProcessTimes::default());
+    assert_eq!(read(pid).unwrap().changes().len(), 3);
+    let earlier = ProcessTimes {
+        seen: Some(UNIX_EPOCH),
+        ..ProcessTimes::default()
+    };
+    let of_earlier = Finder::default().jit_dump(&path, pid, earlier);
+    assert!(matches!(of_earlier, Err(Error::NotFound)), "{of_earlier:?}");
+    target.end();
+    assert!(matches!(read(pid), Err(Error::NotFound)));
 }
 
 #[test]

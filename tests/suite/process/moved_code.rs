@@ -168,7 +168,7 @@ fn advice_on_generated_code_names_the_runtime_at_hand() {
 }
 
 /// Generates a loop, lists it as `hot_code` and runs it for so many milliseconds. With a second argument the
-/// list is an hour old.
+/// list is an hour old, unless that is `dump`: then it is a jitdump file.
 const GENERATES: &str = "\
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -178,17 +178,41 @@ const GENERATES: &str = "\
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-int main(int count, char **arguments) {
-    static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0x5d, 0xc3};
-    unsigned char *memory = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char path[64];
-    memcpy(memory, code, sizeof code);
+static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0x5d, 0xc3};
+static char path[64];
+static void write_dump(unsigned long at) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    unsigned long time = now.tv_sec * 1000000000ul + now.tv_nsec;
+    unsigned pid = getpid(), head[] = {0x4a695444, 1, 40, 62, 0, pid};
+    unsigned load[] = {0, 16 + 40 + 9 + sizeof code}, ids[] = {pid, pid};
+    unsigned long rest[] = {time, 0}, where[] = {at, at, sizeof code, 0};
+    snprintf(path, sizeof path, \"/tmp/jit-%d.dump\", pid);
+    FILE *dump = fopen(path, \"w+\");
+    fwrite(head, sizeof head, 1, dump);
+    fwrite(rest, sizeof rest, 1, dump);
+    fwrite(load, sizeof load, 1, dump);
+    fwrite(rest, sizeof *rest, 1, dump);
+    fwrite(ids, sizeof ids, 1, dump);
+    fwrite(where, sizeof where, 1, dump);
+    fwrite(\"hot_code\", 9, 1, dump);
+    fwrite(code, sizeof code, 1, dump);
+    fflush(dump);
+    mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0);
+}
+static void write_map(unsigned long at) {
     snprintf(path, sizeof path, \"/tmp/perf-%d.map\", getpid());
     FILE *list = fopen(path, \"w\");
-    fprintf(list, \"%lx %lx hot_code\\n\", (long)memory, (long)sizeof code);
+    fprintf(list, \"%lx %lx hot_code\\n\", at, (long)sizeof code);
     fclose(list);
+}
+int main(int count, char **arguments) {
+    unsigned char *memory = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int is_dump = count > 2 && !strcmp(arguments[2], \"dump\");
+    memcpy(memory, code, sizeof code);
+    if (is_dump) write_dump((unsigned long)memory); else write_map((unsigned long)memory);
     struct timespec old[2] = {{time(0) - 3600, 0}, {time(0) - 3600, 0}};
-    if (count > 2) utimensat(AT_FDCWD, path, old, 0);
+    if (count > 2 && !is_dump) utimensat(AT_FDCWD, path, old, 0);
     clock_t end = clock() + atol(arguments[1]) * (CLOCKS_PER_SEC / 1000);
     while (clock() < end) ((void (*)(long))memory)(200000);
     printf(\"%s\\n\", path);
@@ -239,17 +263,18 @@ fn generated_code_of_a_container_has_names_after_its_end() {
     };
     // The program cannot be seen below the new /tmp.
     let script = "exec 3<\"$0\"; mount -t tmpfs none /tmp && cp /proc/self/fd/3 /tmp/generator && \
-                  exec 3<&- && /tmp/generator 400";
-    let isolated = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"];
-    let mut command = vec!["-q", "-e", "cpu-clock", "--"];
-    command.extend(isolated);
-    command.extend(["sh", "-c", script, &program]);
-    let output = room.record(&command);
-    if !output.status.success() {
-        return skipped(&format!("no namespaces here: {}", stderr(&output)));
+                  exec 3<&- && /tmp/generator 400 $1";
+    for list in ["", "dump"] {
+        let mut command = vec!["-q", "-e", "cpu-clock", "--"];
+        command.extend(["unshare", "--mount", "--pid", "--fork", "--mount-proc"]);
+        command.extend(["sh", "-c", script, &program, list]);
+        let output = room.record(&command);
+        if !output.status.success() {
+            return skipped(&format!("no namespaces here: {}", stderr(&output)));
+        }
+        let flat = flat(&room.path("perf.data"));
+        assert!(share(&flat, "hot_code") > 0.5, "{list}: {flat}");
     }
-    let flat = flat(&room.path("perf.data"));
-    assert!(share(&flat, "hot_code") > 0.5, "{flat}");
 }
 
 #[test]

@@ -208,11 +208,17 @@ impl Recording {
     }
 
     pub fn write(&self, path: &Path) {
+        self.write_with(path, |_| {});
+    }
+
+    /// Writes the file with further sections.
+    pub fn write_with(&self, path: &Path, add: impl FnOnce(&mut FeatureSections)) {
         let mut writer = Writer::new(File::create(path).unwrap(), &self.events).unwrap();
         writer.append(&self.records).unwrap();
         writer.finish_round().unwrap();
         let mut features = FeatureSections::default();
         features.events(&self.events);
+        add(&mut features);
         writer.finish(&features).unwrap();
     }
 }
