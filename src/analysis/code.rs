@@ -10,8 +10,7 @@ use crate::profile::{FunctionId, ModuleId, Profile, Selection};
 /// What the figures cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The modules of interest; functions of others count only at the other end of an arc. Empty
-    /// for all modules.
+    /// The modules of interest, empty for all; others count only at the other end of an arc.
     pub modules: Vec<ModuleId>,
     /// The functions from which calls are followed, for [`Summary::reached`]; empty for none.
     pub from: Vec<FunctionId>,

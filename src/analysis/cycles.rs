@@ -122,8 +122,7 @@ impl Summary {
         self.graph.hidden.cut_at[function]
     }
 
-    /// The arcs from outside into a cycle, the heaviest first. Arcs from a mark have no known
-    /// caller.
+    /// The arcs into a cycle, the heaviest first; those from a mark have no known caller.
     pub fn entries(&self, cycle: CycleId) -> Vec<ArcId> {
         self.sorted(self.arcs_to(cycle).filter(|&id| !self.is_inside(id)))
     }
@@ -141,8 +140,7 @@ impl Summary {
         keys.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The arcs to the members of a cycle from other functions, from outside and from inside, in
-    /// order of callee.
+    /// The arcs to a cycle's members from other functions, also its own, in order of callee.
     pub fn arcs_to(&self, cycle: CycleId) -> impl Iterator<Item = ArcId> + Clone {
         let graph = &self.graph.graph;
         let members = self.graph.cycles.members()[cycle].iter();

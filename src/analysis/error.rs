@@ -93,8 +93,7 @@ pub struct Errors {
     pub functions: IdVec<FunctionId, GroupError>,
     /// By cycle.
     pub cycles: IdVec<CycleId, GroupError>,
-    /// By function: propagated minus measured total; `None` for members of cycles, for which gprof
-    /// has no total.
+    /// By function: propagated minus measured total; `None` in cycles: gprof has no total there.
     pub totals: IdVec<FunctionId, Option<f64>>,
     /// All groups together.
     pub overall: GroupError,

@@ -36,8 +36,7 @@ impl Flow {
         }
     }
 
-    /// The measured weights of arcs, 0 inside of cycles. Propagating them gives the measured
-    /// figures again.
+    /// The measured weights of arcs, 0 in cycles; propagated they give the measured figures again.
     pub fn of_weight(measured: &Attribution) -> Flow {
         let arcs = measured.arcs.iter();
         let roots = measured.roots.iter();

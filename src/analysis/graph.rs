@@ -115,8 +115,7 @@ pub struct Summary {
     pub calls: Option<Calls>,
     /// What was measured of functions.
     pub weights: FunctionWeights,
-    /// The parts of totals that cut stacks hide, by all known calls, including those that are left
-    /// out of the graph.
+    /// What cut stacks hide of totals, by all known calls, also those left out of the graph.
     pub hidden: Hidden,
     // As `hidden`, for cycles.
     hidden_cycles: IdVec<CycleId, AtMost>,
@@ -290,8 +289,7 @@ impl Summary {
         }
     }
 
-    /// The weight of an arc, and how it is shared; inside of cycles what was seen, if anything
-    /// was, and nothing to share.
+    /// The weight of an arc and how it is shared; inside of cycles what was seen, and no shares.
     pub fn weight(&self, arc: ArcId) -> (Option<f64>, Option<Portion>) {
         let portion = self.attribution.arcs[arc];
         let seen = self

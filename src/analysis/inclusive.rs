@@ -25,8 +25,7 @@ pub enum Basis {
     /// Numbers of calls, by which gprof estimates them. These are the estimates, which
     /// [`FunctionWeights::total`] has as whole numbers.
     Calls(IdVec<FunctionId, f64>),
-    /// Nothing: there are neither stacks nor calls. Totals are the self weights, as no more is
-    /// known.
+    /// Nothing: there are neither stacks nor calls, and totals are the self weights.
     Nothing,
 }
 

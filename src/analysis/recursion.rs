@@ -15,8 +15,7 @@ use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 /// How often something is on the stacks that have it at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// The weight of the samples on which it stands at least once, twice, and so on: never
-    /// rising.
+    /// The weight of samples on which it stands at least once, twice, and so on: never rising.
     pub at_least: Vec<u64>,
 }
 
@@ -26,8 +25,7 @@ impl Depth {
         self.at_least.len()
     }
 
-    /// Occurrences per stack on average over the weight of those with it; 0 without
-    /// weight.
+    /// Occurrences per stack, averaged over the weight of those with it; 0 without weight.
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.at_least.iter().map(|&weight| weight as f64).sum();
         match self.at_least.first() {

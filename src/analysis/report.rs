@@ -43,8 +43,7 @@ pub struct Summary {
     pub sampling_error: SamplingError,
     /// The weight by crate, library or directory.
     pub charged: Charged,
-    /// The comparison of the samples with the code; `None` where it was not requested, or no code
-    /// was read.
+    /// The comparison with the code; `None` where it was not requested, or no code was read.
     pub in_code: Option<InCode>,
 }
 

@@ -40,8 +40,7 @@ pub enum SamplingError {
     Sampled {
         /// The effective number of samples, at least 1.
         effective_samples: f64,
-        /// The half-width of the interval around a share of one half, the least certain one; 0 to
-        /// 1.
+        /// The half-width of the interval around one half, the least certain share; 0 to 1.
         half_width: f64,
     },
 }

@@ -16,16 +16,13 @@ use crate::profile::{FunctionId, PathId, Profile, Selection};
 /// A function in which threads wait, as called from another module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wait {
-    /// The innermost function outside of the kernel; the outermost one in it where there is none,
-    /// as in threads of the kernel.
+    /// The innermost function outside of the kernel; if there is none, the outermost one in it.
     pub function: FunctionId,
-    /// The innermost caller in another module: for a function of a library, the program's function
-    /// that called into the library.
+    /// The innermost caller in another module: of a library's function the program's.
     pub caller: Option<FunctionId>,
 }
 
-/// The weight of each wait, with the heaviest first. The sum is that of the selection. Linear in
-/// paths and rows.
+/// The weight of each wait, the heaviest first; together the selection's. Linear in paths and rows.
 pub fn by_function(profile: &Profile, selection: &Selection) -> Vec<(Wait, u64)> {
     let module = |path: PathId| profile.functions[profile.paths[path].function].module;
     let is_kernel = |path: PathId| profile.modules[module(path)].is_kernel();

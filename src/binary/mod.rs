@@ -191,8 +191,7 @@ impl Binary {
         &self.path
     }
 
-    /// The device and inode of the file, by which it is known under whatever name; `None` for bytes
-    /// in memory.
+    /// Device and inode, by which the file is known under any name; `None` for bytes in memory.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.elf.source.identity()
     }
@@ -253,8 +252,7 @@ impl Binary {
         matches!(builds, [Some(own), Some(others)] if own != others)
     }
 
-    /// Whether its addresses are those in memory: it is an executable that is not moved when it is
-    /// loaded.
+    /// Whether its addresses are those in memory: an executable that is not moved when loaded.
     pub fn is_fixed(&self) -> bool {
         self.elf.fixed
     }
@@ -293,8 +291,7 @@ impl Binary {
         self.table().symbols()
     }
 
-    /// The function that contains `address`. Where functions overlap, it is the one that starts
-    /// last.
+    /// The function that contains `address`; of overlapping ones the one that starts last.
     pub fn function_at(&self, address: Svma) -> Option<&FunctionSymbol> {
         self.table().at(address)
     }
@@ -309,8 +306,7 @@ impl Binary {
         self.table().may_be_folded(at.0)
     }
 
-    /// The linkage names of other functions that have the code of this one: compilers and linkers
-    /// merge functions whose code is the same.
+    /// Linkage names of other functions with the same code: compilers and linkers merge such.
     pub fn folded_into(&self, function: &FunctionSymbol) -> impl Iterator<Item = Cow<'_, str>> {
         self.table().folded_into(function.start.0)
     }
@@ -401,8 +397,7 @@ impl Binary {
         self.elf.budget.is_overdrawn()
     }
 
-    /// The parts of this file that could not be read or are invalid, among those that were needed
-    /// so far; each a lower-case fragment.
+    /// What could not be read or is invalid, of what was needed so far; each a lower-case fragment.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.elf.problems.clone();
         let functions = self.functions.get().map(|f| f.problems.as_slice());

@@ -213,7 +213,6 @@ enum Nameless {
     Alone(usize, String),
 }
 
-/// A frame of the last stack.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     end: usize,

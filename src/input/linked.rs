@@ -24,8 +24,7 @@ struct LinkedFunction {
 }
 
 impl LinkedProgram {
-    /// Reads the program of these functions, those with most weight first; `None` where no file of
-    /// them is a program with names.
+    /// Reads the program of these functions, the heaviest first; `None` without one that has names.
     pub fn of(
         profile: &Profile,
         functions: &[FunctionId],

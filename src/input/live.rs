@@ -184,8 +184,7 @@ impl Live {
         self.latest.lock().expect("no thread panics").clone()
     }
 
-    /// Sets the half-life of samples: their weight halves after each such time. With `None`, all
-    /// since the beginning count the same.
+    /// Sets the time in which the weights of samples halve; with `None` they do not fade.
     pub fn set_half_life(&self, half_life: Option<Duration>) {
         self.queue().half_life = half_life;
     }

@@ -112,8 +112,7 @@ impl Default for Options {
     }
 }
 
-/// Called with the number of bytes read and the number of all bytes, which is 0 where it is not
-/// known.
+/// Called with the bytes read and the number of all bytes, 0 where it is not known.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Opens `path`, finds out what it is, and reads it.
@@ -134,8 +133,7 @@ pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<P
     profile.map_err(Error::of(path))
 }
 
-/// A gmon.out as gprof 2.40 reads it, for gprof's own text: with the symbols that it keeps and the
-/// callers that it names.
+/// A gmon.out as gprof 2.40 reads it: with the symbols that it keeps and callers that it names.
 #[derive(Clone, Debug)]
 pub struct AsGprof {
     /// The profile.

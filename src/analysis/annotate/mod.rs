@@ -29,8 +29,7 @@ pub struct LineWeights {
     pub line: Option<LineId>,
     /// The weight of the samples taken in it.
     pub self_weight: u64,
-    /// The weight of the samples taken in it and in what it calls; `None` where the profile does
-    /// not have the lines of calls.
+    /// The weight of the samples in it and in what it calls; `None` without the lines of calls.
     pub total: Option<u64>,
 }
 

@@ -64,8 +64,7 @@ pub struct StackSample {
 pub struct CallStacks {
     /// The frames; the caller of a frame always has the smaller id.
     pub frames: IdVec<StackId, StackFrame>,
-    /// The samples in order of thread and stack, each pair once. Their weights add up to the total
-    /// of the selection.
+    /// By thread and stack, each pair once; their weights add up to the selection's total.
     pub samples: Vec<StackSample>,
     /// Whether and how recursion was collapsed.
     pub collapse: Collapse,

@@ -59,8 +59,7 @@ pub struct Neighbour {
     pub recursive: bool,
     /// Whether no recorded stack has this call: one of the two functions was restored each time.
     pub inferred: bool,
-    /// Whether on some stack the one's code was inlined into the other's: then not all of the
-    /// weight is under calls.
+    /// Whether code was inlined on some stack: then not all of the weight is under calls.
     pub inlined: bool,
 }
 

@@ -63,11 +63,9 @@ pub struct Entries {
     pub members: Vec<(FunctionId, f64)>,
     /// Whether these are known; if not, it is not known how the cycle was entered.
     pub are_known: bool,
-    /// The number of members from which time was followed: fewer than there are where the cycle is
-    /// too large for all.
+    /// From how many members time was followed: not from all where the cycle is too large.
     pub followed: usize,
-    /// The largest standard error of a member's total, in the unit of weights; 0 where all were
-    /// followed.
+    /// The largest standard error of a member's total; 0 where all members were followed.
     pub standard_error: f64,
 }
 
@@ -83,8 +81,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The largest standard error in the cycle of a function; `None` where the estimate was not
-    /// made from a sample.
+    /// The largest standard error in a function's cycle; `None` where all entries were followed.
     pub fn standard_error(&self, function: FunctionId) -> Option<f64> {
         let cycle = (*self.cycles.of().get(function)?)?;
         let error = self.entries[cycle].standard_error;

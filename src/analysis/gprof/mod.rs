@@ -124,8 +124,7 @@ impl Figures {
     }
 }
 
-/// Computes gprof's figures of the selected samples of the profile of a gmon.out with this
-/// histogram.
+/// Computes gprof's figures of selected samples of a gmon.out with this histogram.
 pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) -> Figures {
     let weights = inclusive::by_function(profile, selection);
     let rate = histogram.rate.max(1) as f64;

@@ -45,8 +45,7 @@ pub struct Share {
 pub struct Charged {
     /// The owners.
     pub owners: Owners,
-    /// Those with a charge, the heaviest first; cut stacks last. The weights add up to the total of
-    /// the selection.
+    /// The heaviest first, cut stacks last; the weights add up to the selection's total.
     pub shares: Vec<Share>,
     /// The weight of the samples with a function of the project on the stack.
     pub through_own: u64,

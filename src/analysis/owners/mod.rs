@@ -39,8 +39,7 @@ pub enum OwnerKind {
     Project,
     /// A crate, package or shared library that it uses.
     Library,
-    /// The standard library of a language, or what starts and serves programs: the C library, the
-    /// loader.
+    /// A language's standard library, or what serves all programs: the C library, the loader.
     Standard,
     /// The kernel.
     Kernel,

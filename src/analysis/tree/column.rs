@@ -4,14 +4,12 @@ use crate::base::IdVec;
 
 use super::NodeId;
 
-/// A column of a table of nodes that stores only weights other than 0: eight bytes for each of
-/// these, one bit for each node, and one number for every 64 nodes.
-///
-/// ```text
-///   node      0  1  2  3  4  5 …
-///   bit       0  1  0  0  1  1 …     the weight of node 4 is the second one, as one bit is
-///   weights      7        2  9       set before its own; `before` has those of earlier words
-/// ```
+// A column of a table of nodes that stores only weights other than 0: eight bytes for each of
+// these, one bit for each node, and one number for every 64 nodes.
+//
+//   node      0  1  2  3  4  5 …
+//   bit       0  1  0  0  1  1 …     the weight of node 4 is the second one, as one bit is
+//   weights      7        2  9       set before its own; `before` has those of earlier words
 #[derive(Clone, Debug, Default)]
 pub(super) struct Column {
     len: usize,

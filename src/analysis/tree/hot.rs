@@ -29,8 +29,7 @@ pub struct Rest {
     pub callees: usize,
     /// The sum of their weights.
     pub weight: u64,
-    /// Whether some samples may be counted in more than one of them, because recursion is
-    /// collapsed: then the weight is an upper bound.
+    /// Whether a sample may count in several, as recursion is collapsed: an upper bound.
     pub is_limit: bool,
 }
 

@@ -112,8 +112,7 @@ pub struct Node {
     pub parent: Option<NodeId>,
     /// How deep it is; 1 for a root.
     pub level: u32,
-    /// Where a stub leads: the node above it that stands for it. A stub has no weights but
-    /// `passes`, and no children.
+    /// Where a stub leads, above it. A stub has no weights but `passes`, and no children.
     pub stub: Option<NodeId>,
     /// Whether all its code was inlined into the caller's: the caller is the node above it top
     /// down, the one below it bottom up.
@@ -300,8 +299,7 @@ impl<'a> Stacks<'a> {
         repeats::repeats(self)
     }
 
-    /// The tree of calls from the outermost functions inwards. Linear in paths and functions, in
-    /// every degree.
+    /// The tree from the outermost functions inwards. Linear in paths and functions in any degree.
     pub fn top_down(&self, collapse: Collapse) -> CallTree {
         inwards::tree(self, collapse)
     }

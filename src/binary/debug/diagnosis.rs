@@ -92,12 +92,10 @@ impl Binary {
     }
 }
 
-/// Whether the first unit is a skeleton. Compressed debug information is not inflated for this.
-///
-/// ```text
-///   DWARF 5   unit_length (4 or 12), u16 version 5, u8 unit_type: 4 is DW_UT_skeleton
-///   DWARF 4   only -gsplit-dwarf makes a .debug_addr
-/// ```
+// Whether the first unit is a skeleton. Compressed debug information is not inflated for this.
+//
+//   DWARF 5   unit_length (4 or 12), u16 version 5, u8 unit_type: 4 is DW_UT_skeleton
+//   DWARF 4   only -gsplit-dwarf makes a .debug_addr
 fn is_split(elf: &Elf) -> bool {
     let Some(section) = elf.section(b".debug_info") else {
         return false;

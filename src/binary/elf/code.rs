@@ -88,8 +88,7 @@ pub struct CodePiece {
 }
 
 impl Code<'_> {
-    /// The code from `start` up to `end` or to the end of the section, whichever comes first;
-    /// `None` where there is none.
+    /// The code from `start` to `end` or to the end of the section; `None` where there is none.
     pub fn piece(&self, start: Svma, end: Svma) -> Option<CodePiece> {
         let after = self.sections.partition_point(|at| at.start <= start.0);
         let section = self.sections.get(after.checked_sub(1)?)?;

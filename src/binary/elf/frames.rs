@@ -167,12 +167,9 @@ fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
     Ok((!bytes.is_empty()).then_some(FrameSection { address, bytes }))
 }
 
-/// The common part of entries (CIE) at `offset`, unless the text that names its extensions is
-/// longer than any (`zPLRSBG`): each of many entries could have it read to the end of the section.
-/// `bytes` are those of the section.
-///
-/// # Errors
-/// If there is no entry at `offset`, or it cannot be read.
+// At `offset` of the section with these `bytes`; an error if there is none, it cannot be read, or
+// the text that names its extensions is longer than any (`zPLRSBG`): each of many entries could
+// have it read to the end of the section.
 pub fn common_entry<'a, E, S>(
     section: &S,
     bytes: &[u8],

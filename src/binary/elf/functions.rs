@@ -83,8 +83,7 @@ impl Rank {
 pub struct FunctionSymbol {
     /// The address of its first byte.
     pub start: Svma,
-    /// Its size in bytes. Symbols that state none reach to the next symbol or to the end of their
-    /// section.
+    /// Its size in bytes. Without a stated one it reaches to the next symbol or the section's end.
     pub size: u64,
     pub(in crate::binary) name: u32,
     pub(in crate::binary) names: u8,

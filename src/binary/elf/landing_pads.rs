@@ -25,8 +25,7 @@ const UDATA4: u8 = 0x03;
 const SDATA4: u8 = 0x0b;
 
 impl Binary {
-    /// The addresses of all landing pads, in order. A table that cannot be read ends where it is
-    /// damaged.
+    /// All landing pads, in order. A table ends where it is damaged.
     pub fn landing_pads(&self) -> Vec<Svma> {
         read(&self.elf).unwrap_or_default()
     }

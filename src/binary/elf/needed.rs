@@ -47,13 +47,11 @@ pub struct Needed {
     pub rpath: Option<Vec<u8>>,
     /// Directories that hold for what it loads itself; if there are any, `rpath` does not count.
     pub runpath: Option<Vec<u8>>,
-    /// Where the word is in which the dynamic linker notes the address of its list of loaded files
-    /// (`DT_DEBUG`).
+    /// Where the dynamic linker notes the address of its list of loaded files (`DT_DEBUG`).
     pub list: Option<Svma>,
     /// Whether the dynamic linker changes instructions (`DT_TEXTREL`).
     pub changes_code: bool,
-    /// Whether it is a program that is loaded anywhere, with or without a dynamic linker
-    /// (`DF_1_PIE`).
+    /// Whether it is a program that is loaded anywhere, with or without a linker (`DF_1_PIE`).
     pub is_program: bool,
 }
 
@@ -87,8 +85,7 @@ impl Exports {
         })
     }
 
-    /// The addresses of all exported functions, in no particular order. Several names may share
-    /// one.
+    /// All exported functions' addresses, in no order. Several names may share one.
     pub fn addresses(&self) -> impl Iterator<Item = Svma> {
         self.entries().map(|entry| Svma(entry.value))
     }
@@ -123,8 +120,7 @@ fn hash(name: &[u8]) -> u64 {
 }
 
 impl Binary {
-    /// What the file tells the dynamic linker; nothing if it is linked statically. Each call reads
-    /// it again.
+    /// What it tells the dynamic linker; nothing if linked statically. Each call reads it again.
     pub fn needed(&self) -> Needed {
         read(&self.elf).unwrap_or_default()
     }

@@ -5,13 +5,11 @@ use object::elf;
 use super::fields::Fields;
 use crate::base::BuildId;
 
-/// The build id in a series of notes:
-///
-/// ```text
-///   namesz, descsz, type   4 bytes each
-///   name                   padded to 4 bytes: "GNU\0"
-///   desc                   padded to 4 bytes; type 3 (NT_GNU_BUILD_ID): the id
-/// ```
+// The build id in a series of notes:
+//
+//   namesz, descsz, type   4 bytes each
+//   name                   padded to 4 bytes: "GNU\0"
+//   desc                   padded to 4 bytes; type 3 (NT_GNU_BUILD_ID): the id
 pub(super) fn build_id_note(notes: Fields<'_>) -> Option<BuildId> {
     let mut at: usize = 0;
     loop {

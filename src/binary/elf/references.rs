@@ -48,8 +48,7 @@ pub(in crate::binary) enum Form {
     Low,
 }
 
-/// The references of a file's instructions by the address of the field; see
-/// [`Binary::references`].
+/// What a file's instructions refer to, by address of the field; see [`Binary::references`].
 #[derive(Debug, Default)]
 pub struct References {
     fields: FxHashMap<u64, Reference>,

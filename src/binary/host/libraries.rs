@@ -121,8 +121,7 @@ impl Libraries {
         self.files.iter().map(|file| &file.binary)
     }
 
-    /// The file that defines a function which is called by this linkage name, and where the
-    /// function starts in it.
+    /// The file that defines the function of this linkage name, and where it starts there.
     pub fn definition(&self, name: &str) -> Option<(&Arc<Binary>, Svma)> {
         self.files.iter().find_map(|file| {
             let exports = file.exports.get_or_init(|| file.binary.exports());

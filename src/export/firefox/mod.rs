@@ -55,8 +55,7 @@ pub struct Track<'a> {
     pub stacks: &'a CallStacks,
 }
 
-/// Writes the first event and `others` of the same profile, such as off-CPU time, as a compressed
-/// document.
+/// Writes an event and `others` of the same profile, such as off-CPU time, compressed.
 pub fn write(out: &mut dyn Write, first: Track, others: &[Track]) -> io::Result<()> {
     let Track { subject, stacks } = first;
     let naming = Naming::new(subject, stacks);

@@ -92,8 +92,7 @@ pub struct Document<'a> {
     pub events: Vec<EventViews<'a>>,
 }
 
-/// Makes the time line of an event, by a call tree and numbers of its nodes, with these parts of
-/// functions.
+/// Makes an event's time line by a call tree, numbers of its nodes and parts of functions.
 pub type MakeTimeline<'a> =
     dyn Fn(CallTree, IdVec<NodeId, u32>, &[AskedFunction]) -> Option<Timeline> + 'a;
 
@@ -117,8 +116,7 @@ pub struct EventViews<'a> {
     /// Makes weights by time, where times are known: of the samples that end in nodes of the tree
     /// in which every call is a node, by numbers of these.
     pub timeline: &'a MakeTimeline<'a>,
-    /// Hands over the hottest functions from within, one after the other: each has whole source
-    /// files.
+    /// Hands over the hottest functions from within, one by one: each has whole source files.
     pub sources: &'a EachWithin<'a>,
     /// The commands that print the same numbers, by view. One that takes a function has its place
     /// between two parts.

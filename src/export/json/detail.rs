@@ -5,9 +5,9 @@
 //! label}]|null`, `called_from [{caller, module, file|null, line|null, weight, inlined,
 //! label}]|null`, `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
 //!
-//! `model` is there only without stacks: `propagated`, as total, root,
-//! callers and descendants are estimated by gprof's propagation from counted calls. Then `rule` and
-//! `total_max` are null, `recursive` says whether counted calls lead back, and there are no depths.
+//! `model` is there only without stacks: `propagated`, as total, root, callers and descendants are
+//! estimated by gprof's propagation from counted calls. Then `rule` and `total_max` are null,
+//! `recursive` says whether counted calls lead back, and there are no depths.
 //!
 //! Where calls were counted, callers and descendants have `calls|null`, null where they were not
 //! counted, and `calls_at_least`, which is there, and true, where there may have been more.

@@ -112,7 +112,6 @@ fn first_escaped(name: &str) -> Option<(char, &str)> {
     is_written.then(|| (char::from(code), &name[4..]))
 }
 
-/// The name with those escapes resolved that may stand anywhere in it.
 fn inner_unescaped(name: &str) -> Cow<'_, str> {
     let Some(first) = name.find('\\') else {
         return Cow::Borrowed(name);

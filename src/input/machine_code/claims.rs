@@ -10,8 +10,7 @@ use crate::input::source_files::SourceClaim;
 use crate::profile::{FunctionId, ModuleId};
 
 impl MachineCode<'_> {
-    /// What is known of the source files of a function by these paths: from the line tables of its
-    /// module, or of the running kernel.
+    /// What line tables of its module, or of the running kernel, state of a function's files.
     pub fn source_claims(&self, function: FunctionId, files: &[String]) -> Vec<SourceClaim> {
         let module = self.profile.functions[function].module;
         let mut claims = self.claims.borrow_mut();

@@ -50,8 +50,7 @@ pub enum Audience {
 /// How source files are found, and what may be shown of them.
 #[derive(Clone, Debug, Default)]
 pub struct SourceOptions<'a> {
-    /// The directory below which files are looked for first, where the end of a path is enough, the
-    /// longest that exists.
+    /// The directory below which files are looked for first, by the longest end of a path there.
     pub directory: Option<&'a Path>,
     /// The directory that stands for `/` where files are looked for at their paths.
     pub symfs: Option<&'a Path>,

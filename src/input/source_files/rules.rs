@@ -11,8 +11,7 @@ pub struct SourceClaim {
     pub stated: Option<StatedSource>,
     /// Whether there are line tables, which name every file that was compiled.
     pub has_tables: bool,
-    /// The users whose word it is, as far as they are known: the owners of the program file, or of
-    /// the profile.
+    /// The users whose word it is, if known: the owners of the program file, or of the profile.
     pub owners: Vec<u32>,
 }
 

@@ -106,8 +106,7 @@ pub struct Timeline {
     pub end: Option<u64>,
     /// The weight of each bucket.
     pub weights: Vec<u64>,
-    /// The weight of each bucket for each thread, the heaviest first; `None` for all others
-    /// together.
+    /// Of each bucket by thread, the heaviest first; `None` for all others together.
     pub threads: Vec<(Option<ThreadId>, Vec<u64>)>,
     /// The calls on the stacks.
     pub calls: IdVec<CallId, Call>,

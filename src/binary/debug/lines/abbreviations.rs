@@ -65,13 +65,11 @@ impl<'b> Abbreviations<'b> {
     }
 }
 
-/// The length of the table at the start of `bytes`, up to the zero behind its last entry:
-///
-/// ```text
-///   code, tag          ULEB128         a code of 0 ends the table
-///   has children       1 byte
-///   name, form         ULEB128 each    up to 0, 0; DW_FORM_implicit_const is followed by a SLEB128
-/// ```
+// The length of the table at the start of `bytes`, up to the zero behind its last entry:
+//
+//   code, tag          ULEB128         a code of 0 ends the table
+//   has children       1 byte
+//   name, form         ULEB128 each    up to 0, 0; DW_FORM_implicit_const is followed by a SLEB128
 fn length(bytes: &[u8]) -> Option<usize> {
     let mut rest = bytes;
     while number(&mut rest)? != 0 {

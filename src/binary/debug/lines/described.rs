@@ -14,8 +14,7 @@ use crate::base::{Language, Svma};
 pub enum Declared {
     /// It is declared there: file and line.
     At(String, u32),
-    /// Nothing says where it is declared; these are lines of a file that its code comes from, the
-    /// first and the last.
+    /// It is not stated; the first and the last line of a file that its code comes from.
     Lines(String, u32, u32),
 }
 
@@ -44,8 +43,7 @@ pub struct Described {
     pub is_of_main_source: bool,
     /// Whether its unit has code. One that link-time optimization made for copies has none.
     pub has_unit_code: bool,
-    /// Whether it may be any of several instances of a template, as it has neither a linkage name
-    /// nor types.
+    /// Whether it may be one of several instances of a template: without linkage name and types.
     pub may_be_instance: bool,
     /// Where its code starts, if it has code in its unit and may be any of several instances.
     pub code: Option<u64>,
@@ -86,8 +84,7 @@ impl Lines<'_> {
         found
     }
 
-    /// Returns the mangled linkage name of a definition, or its plain name where it has no linkage
-    /// name.
+    /// Returns the mangled linkage name of a definition, or else its plain name.
     pub fn name(&self, id: DefinitionId) -> Option<Cow<'_, str>> {
         if let Some(known) = self.kept().and_then(|kept| kept.name(id)) {
             return known.map(Cow::Borrowed);

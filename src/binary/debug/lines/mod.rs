@@ -68,7 +68,6 @@ use crate::base::{Svma, utf8};
 use crate::binary::Binary;
 use crate::binary::budget::{Account, Budget};
 
-/// Bytes of a DWARF section.
 type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
 
 /// One frame of an address: the function itself, or a call that was inlined into it.
@@ -83,8 +82,7 @@ pub struct InlineFrame<'l> {
     pub is_split_off: bool,
     /// The path of the source file as the compiler knew it.
     pub file: Option<&'l str>,
-    /// The line, from 1: of the address itself in the innermost frame, of the inlined call in the
-    /// others.
+    /// The line, from 1: of the address in the innermost frame, of the inlined call in others.
     pub line: Option<u32>,
 }
 
@@ -215,8 +213,7 @@ impl<'b> Lines<'b> {
         stated
     }
 
-    /// How many units describe functions, and how many of these do not say where any is declared:
-    /// they have line tables only.
+    /// How many units describe functions, and how many of these have line tables only.
     pub fn units_with_functions(&self) -> (usize, usize) {
         let debug = self.debug();
         debug.map_or((0, 0), |debug| debug.units.with_functions(&debug.account))

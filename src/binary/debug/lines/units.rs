@@ -199,14 +199,12 @@ impl<'b> Units<'b> {
     }
 }
 
-/// The length of the header of a unit's line program, with the names of its files. Opening a unit
-/// reads all of it, and many units may share one.
-///
-/// ```text
-///   unit_length            4 bytes, or 0xffffffff and 8
-///   version                2 bytes; from version 5 on then the sizes of addresses and segments
-///   header_length          4 or 8 bytes: from here to the program
-/// ```
+// The length of the header of a unit's line program, with the names of its files. Opening a unit
+// reads all of it, and many units may share one.
+//
+//   unit_length            4 bytes, or 0xffffffff and 8
+//   version                2 bytes; from version 5 on then the sizes of addresses and segments
+//   header_length          4 or 8 bytes: from here to the program
 fn header_length(
     dwarf: &gimli::Dwarf<Slice<'_>>,
     header: &UnitHeader<Slice<'_>>,
