@@ -122,7 +122,7 @@ pub fn propagate(
     }
 }
 
-// From its callee to its caller.
+// For each arc whether it carries weight from its callee to its caller.
 pub(super) fn carrying(graph: &CallGraph, cycles: &Cycles, flow: &Flow) -> IdVec<ArcId, bool> {
     let mut place: IdVec<GroupId, u32> = IdVec::filled(0, cycles.groups());
     for (at, group) in (0u32..).zip(cycles.callees_first()) {

@@ -170,7 +170,7 @@ impl InCode {
     }
 }
 
-// Where some can stand for others: in which a function has no samples of its own.
+// Groups the functions whose samples and range are the same, where some can stand for others.
 fn alike(profile: &Profile, selection: &Selection, flat: &flat::Summary) -> Vec<Vec<Member>> {
     let flat::Summary {
         weights, hidden, ..

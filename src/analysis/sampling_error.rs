@@ -105,7 +105,7 @@ pub(super) fn effective_number(weight: f64, squares: f64) -> f64 {
     }
 }
 
-// Of a share, 0 to 1, of that many samples.
+// The standard error of a share, 0 to 1, of that many samples.
 pub(super) fn standard_error(share: f64, number: f64) -> f64 {
     let variance = share * (1.0 - share) / number.max(1.0);
     variance.max(0.0).sqrt()

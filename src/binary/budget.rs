@@ -23,9 +23,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 // Bytes of memory that a byte on the disk may take.
 const RATIO: u64 = 10;
-// In addition: the ratio is too strict for small files.
+// What every file may take in addition, in bytes: the ratio is too strict for small files.
 const FLAT: u64 = 4 << 20;
-// Of the debug information of all files, beyond their shares.
+// What the debug information of all files may take beyond their shares.
 const POOL: u64 = 256 << 20;
 // Bytes that an account fetches at a time.
 const PORTION: i64 = 256 << 10;
@@ -50,12 +50,12 @@ pub(super) struct Budget {
 
 #[derive(Debug, Default)]
 struct State {
-    // By device and inode: each file once, however often it is opened.
+    // The files that count, by device and inode: each once, however often it is opened.
     files: Vec<(u64, u64)>,
     share: u64,
     tables: u64,
     debug: u64,
-    // Once the debug information was left out, it is.
+    // Whether the debug information was left out; once it was, it is.
     is_left_out: bool,
     // Whether it ever took more than the share.
     was_beyond: bool,
@@ -103,14 +103,14 @@ impl Budget {
         fits
     }
 
-    // For tables, for debug information, and the share.
+    // How many bytes were taken, for tables and for debug information, and how large the share is.
     pub(super) fn taken(&self) -> (u64, u64, u64) {
         let state = self.state();
         (state.tables, state.debug, state.share)
     }
 
-    // Once the debug information of this file has to be left out, it stays so, whatever is given
-    // back.
+    // Whether the debug information of this file has to be left out. Once that was the answer, it
+    // stays so, whatever is given back.
     pub(super) fn is_overdrawn(&self) -> bool {
         let mut state = self.state();
         state.is_left_out |= self.pool.is_overdrawn() && state.beyond() > 0;
@@ -132,7 +132,7 @@ impl Budget {
         self.change(|state| state.debug = state.debug.saturating_sub(bytes));
     }
 
-    // And in the pool what of it is beyond the share.
+    // Changes what was taken, and in the pool what of it is beyond the share.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         let before = state.beyond();
@@ -215,7 +215,7 @@ impl Account {
         !is_refused
     }
 
-    // Of entries that are kept; whether there is enough.
+    // Takes the memory of `count` entries that are kept; whether there is enough.
     pub(super) fn take_entries(&self, count: u64) -> bool {
         self.take(count.saturating_mul(ENTRY))
     }

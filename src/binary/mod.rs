@@ -101,18 +101,18 @@ pub struct Binary {
     debug_info: OnceLock<Loaded>,
     cache: Option<Arc<Cache>>,
     kept_lines: OnceLock<Option<Kept>>,
-    // If that was asked for.
+    // What the file consists of, if that was asked for.
     content: OnceLock<Option<FileContent>>,
 }
 
-// And what was wrong with those that were found.
+// The debug file, if there is one, and what was wrong with those that were found.
 #[derive(Debug)]
 struct Companion {
     elf: Option<Elf>,
     problems: Vec<String>,
 }
 
-// And what was wrong with it.
+// The debug information and what was wrong with it.
 #[derive(Debug)]
 struct Loaded {
     info: Option<DebugInfo>,
@@ -180,8 +180,8 @@ impl Binary {
         self
     }
 
-    /// The same file, with a cache in this directory for what takes long to find out. The directory
-    /// is made if it is missing; nothing is kept if others can access it.
+    /// Keeps in this directory what takes long to find out. The directory is made if it is missing;
+    /// nothing is kept if others can access it.
     pub fn keeping_in(self, directory: &Path) -> Binary {
         self.with_cache(Cache::open(directory).map(Arc::new))
     }

@@ -272,7 +272,7 @@ fn last_lines<'a>(
     last
 }
 
-// Of the function's own lines, or of all that is inlined into it, too.
+// The source files of the function's own lines, or of all that is inlined into it, too.
 fn files_of(listing: &Listing, with_inlined: bool) -> impl Iterator<Item = String> {
     let names = &listing.names;
     let positions = listing.positions.iter().filter(move |_| with_inlined);

@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )
 }
 
-// With the functions from which calls are followed for it.
+// Which part is shown, and the functions from which calls are followed for it.
 fn part(args: &Args, subject: &Subject) -> anyhow::Result<(Part, Vec<FunctionId>)> {
     let mut from = Vec::new();
     let part = match (&args.function, &args.reachable_from) {
@@ -141,7 +141,7 @@ fn part(args: &Args, subject: &Subject) -> anyhow::Result<(Part, Vec<FunctionId>
     Ok((part, from))
 }
 
-// With the modules that the binaries are in the profile.
+// The profile of a recording, its samples, and the modules that the binaries are in it.
 fn with_samples(
     args: &Args,
     recording: &Path,

@@ -162,7 +162,7 @@ fn from_environment(
     Ok(())
 }
 
-// By its long name, if it can have a default.
+// The option of this long name that can have a default.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     let mut arguments = command.get_arguments();
     arguments.find(|arg| arg.get_long() == Some(name) && !matches!(name, "help" | "version"))

@@ -14,7 +14,7 @@ pub struct Hinted {
     hint: String,
 }
 
-// That the line cannot be written is no reason to fail the command.
+// A line on stderr; that it cannot be written is no reason to fail the command.
 pub fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "proftool: {}", printable(text));
 }
@@ -24,7 +24,7 @@ pub fn tell(text: &str) {
 #[error("{0}")]
 pub struct Misused(pub String);
 
-// With a hint, if there is one.
+// An error with a hint, if there is one.
 pub fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
     match hint {
         Some(hint) => Hinted { message, hint }.into(),

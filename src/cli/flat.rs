@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    // By either option.
+    // What a row is, by either option.
     fn by(&self) -> anyhow::Result<By> {
         match self.sort.by {
             Some(by) if self.rows.by.is_other() && by != self.rows.by => {

@@ -22,8 +22,8 @@ const ALSO_SHOWN: usize = 3;
 // The exit status where several functions fit.
 const NOT_EXACT: u8 = 2;
 
-// Among the functions of the selected samples; or, after saying on stderr which ones fit as well or
-// have similar names, the exit status.
+// The function that `wanted` names among those of the selected samples; or, after saying on stderr
+// which ones fit as well or have similar names, the exit status.
 pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
     let (candidates, weights) = by_total(subject);
     match search::find(&subject.naming(), &candidates, wanted) {
@@ -89,8 +89,8 @@ pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<Functi
     }
 }
 
-// Of the selected samples and of counted calls, the one with the largest total first, and the
-// weights.
+// The functions of the selected samples and of counted calls, the one with the largest total first,
+// and the weights.
 fn by_total(subject: &Subject) -> (Vec<FunctionId>, FunctionWeights) {
     let weights = inclusive::by_function(subject.profile, subject.selection);
     let mut functions = called::ran(subject.profile, &weights);

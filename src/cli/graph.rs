@@ -22,7 +22,7 @@ use super::query::by::{By, Rows};
 use super::query::open::Needs;
 
 const ENTRIES: usize = 20;
-// Of a text when nothing is asked for, in percent.
+// The least share of an entry of a text when nothing is asked for, in percent.
 const MIN: f64 = 0.5;
 
 /// The arguments of `proftool graph`.
@@ -130,7 +130,7 @@ impl Arcs {
         }
     }
 
-    // In percent.
+    // The least share of an arc that forms cycles, in percent.
     fn cycle_cut(&self) -> f64 {
         self.cycle_cut.unwrap_or(0.0)
     }
@@ -272,7 +272,7 @@ fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
     Ok(input::join_counts(profile, files, &options)?)
 }
 
-// As gprof's `-k` does: the arcs of the code stay.
+// Leaves counts out, as gprof's `-k` does: the arcs of the code stay.
 fn forget(profile: &mut Profile, without: &[Between]) {
     if let Some(counts) = &mut profile.counts {
         let is_left_out = |from, to| without.iter().any(|these| these.has(from, to));

@@ -19,7 +19,8 @@ pub enum InCode {
 }
 
 impl InCode {
-    // And with what ranges need where the code is not to be left out.
+    // Reads the profile with these calls, and with what ranges need where the code is not to be
+    // left out.
     pub fn open(self, query: &Query) -> anyhow::Result<Profile> {
         query.open(Needs {
             calls: self.calls(),

@@ -83,8 +83,8 @@ pub enum Format {
     Dot,
 }
 
-// As its help offers them. `dot` is taken all the same, as [`answer`](super::answer) knows better
-// than a list of values why it is refused.
+// The formats of a view without a drawing, as its help offers them. `dot` is taken all the same, as
+// [`answer`](super::answer) knows better than a list of values why it is refused.
 #[derive(Clone, Copy, Debug)]
 pub struct WithoutDot;
 
@@ -122,7 +122,8 @@ enum When {
     Never,
 }
 
-// And the keys that perf's users are accustomed to where they mean the same.
+// Reads what functions are sorted by, or the keys that perf's users are accustomed to where they
+// mean the same.
 #[derive(Clone)]
 pub struct SortKeyParser(Choice<Sort>);
 
@@ -275,7 +276,7 @@ pub fn width() -> usize {
         .unwrap_or(100)
 }
 
-// In percent; a percent sign may follow.
+// A share in percent; a percent sign may follow.
 pub fn share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {

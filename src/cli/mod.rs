@@ -105,8 +105,8 @@ enum Command {
     Completions(help::generate::CompletionArgs),
 }
 
-// Only commands that draw offer `dot`, each offers the rows that it has, and long help leads to the
-// topics that belong to the command.
+// The command line, in which only commands that draw offer `dot`, each offers the rows that it has,
+// and long help leads to the topics that belong to the command.
 fn grammar() -> clap::Command {
     let top = format!("{EXAMPLES}\n\n{}", help::list());
     let grammar = Cli::command().after_long_help(top);
@@ -180,7 +180,8 @@ pub fn run() -> ExitCode {
     })
 }
 
-// As it was typed up to the file's name. Of a command that shows none, that is `report`.
+// The command that shows a file as the one that runs does, as it was typed up to the file's name.
+// Of one that shows none, that is `report`.
 fn command_that_shows(matches: &ArgMatches) -> String {
     let other = "proftool report".to_owned();
     let Some((name, arguments)) = matches.subcommand() else {

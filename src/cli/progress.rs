@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 // Nothing is shown before this: most answers are there at once.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-// On stderr if that is a terminal.
+// How far the reading is, on stderr if that is a terminal.
 pub struct Meter {
     started: Instant,
     terminal: bool,
@@ -24,7 +24,7 @@ impl Meter {
         }
     }
 
-    // In bytes; `total` is 0 where it is not known.
+    // Shows that `done` of `total` bytes are read; `total` is 0 where it is not known.
     pub fn show(&mut self, done: u64, total: u64) {
         if !self.terminal || self.started.elapsed() < PATIENCE {
             return;

@@ -139,7 +139,7 @@ impl SamplingArgs {
         Ok(Asked { command, target })
     }
 
-    // Where stacks are chosen by the subject's code, with a line that says why so.
+    // How to sample this subject; where stacks are chosen by its code, a line that says why so.
     pub fn options(&self, subject: Subject<'_>) -> (Options, Option<String>) {
         let events = self.event.iter().flat_map(EventList::events);
         let mut options = Options {

@@ -56,7 +56,7 @@ pub fn audience(is_page: bool) -> Audience {
     }
 }
 
-// With one of the source files that were left out.
+// These caveats, and one of the source files that were left out.
 pub fn with_left_out(caveats: &Caveats, left_out: &BTreeMap<String, NoSource>) -> Caveats {
     let mut caveats = caveats.clone();
     for (file, why) in left_out {

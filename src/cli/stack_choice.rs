@@ -27,7 +27,7 @@ pub struct Wanted {
     pub largest: CopySize,
 }
 
-// With one line that says why.
+// Returns how to record the stacks of a program, and one line that says why.
 pub fn choose(program: &Path, wanted: Wanted) -> (Stacks, String) {
     let finder = Finder::default();
     let name = program.file_name().unwrap_or_default().display();
@@ -41,8 +41,8 @@ pub fn choose(program: &Path, wanted: Wanted) -> (Stacks, String) {
     told(&files, &name.to_string(), wanted)
 }
 
-// After a command was recorded by [`choose`]: if another program than the one that was judged has
-// most of the samples, one line whether the choice fits it.
+// One line after a command was recorded by [`choose`], if another program than the one that was
+// judged has most of the samples: whether the choice fits it.
 pub fn after(
     recording: &Path,
     bytes: u64,
@@ -105,7 +105,8 @@ pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, St
     }
 }
 
-// By the files that are mapped in it. A single process without frame pointers decides for all.
+// How to record the stacks of what already runs, by the files that are mapped in it. A single
+// process without frame pointers decides for all.
 pub fn choose_running(target: &Target, wanted: Wanted) -> (Stacks, String) {
     let everybody;
     let pids: &[i32] = match (target, wanted.time) {
@@ -145,7 +146,7 @@ pub fn choose_running(target: &Target, wanted: Wanted) -> (Stacks, String) {
     })
 }
 
-// Where the code cannot be asked.
+// The choice where the code cannot be asked, and the reason.
 fn unknown(reason: &str, wanted: Wanted) -> (Stacks, String) {
     match wanted.time {
         Time::OffCpu if Stacks::can_copy() => copies(reason, wanted),
@@ -170,7 +171,7 @@ fn copies(reason: &str, Wanted { time, largest }: Wanted) -> (Stacks, String) {
     (Stacks::Copies(largest), why)
 }
 
-// With the libraries that it has mapped.
+// The program of a process, and the libraries that it has mapped.
 fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
     let finder = Finder::default();
     let process = Process::look(pid).ok()?;
@@ -238,7 +239,7 @@ fn by_pointers(files: &[FileFrames], beside: &[usize]) -> (Stacks, String) {
     (Stacks::frame_pointers(), "frame pointers".to_owned())
 }
 
-// And why that matters if only waits depend on it.
+// What one of the files lacks, and why that matters if only waits depend on it.
 fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     let file = &files[index];
     let name = &file.name;

@@ -9,7 +9,7 @@ use proftool::view::tree::{Direction, Tree};
 // How far the lines of other degrees are counted.
 pub const COUNTED: usize = 1_000_000;
 
-// Where there is any, and why.
+// How far recursion is collapsed, where there is any, and why.
 pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
     let degree = tree.calls.collapse;
     let stubs = tree.calls.nodes.iter().any(|node| node.stub.is_some());

@@ -32,7 +32,7 @@ use crate::view::Subject;
 
 use super::naming::{MERGED, Naming, PRODUCER};
 
-// For a file or module that is not known, as in callgrind.
+// What stands for a file or module that is not known, as in callgrind.
 const UNKNOWN: &str = "???";
 // Calls the outermost functions.
 const ROOT: &str = "(root)";
@@ -215,8 +215,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    // For the first line of each callee. The other lines of a callee have 1, and all of them
-    // together the number of calls, where it was counted.
+    // The number for the first line of each callee. The other lines of a callee have 1, and all of
+    // them together the number of calls, where it was counted.
     fn counts_of(&self, from: Option<FunctionId>, calls: &[Call]) -> FxHashMap<FunctionId, u64> {
         let mut counts: FxHashMap<FunctionId, u64> = FxHashMap::default();
         let Some(counted) = self.naming.profile.counts.as_ref() else {

@@ -14,7 +14,7 @@ define_id! {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Location {
-    // With their lines, innermost first.
+    // The functions with their lines, innermost first.
     pub functions: Vec<(FunctionId, Option<u32>)>,
     // Some of it was not recorded but restored from the code.
     pub inferred: bool,

@@ -57,16 +57,17 @@ impl<'a> Naming<'a> {
         self.profile.functions[function].declared_at.as_deref()
     }
 
-    // Where the line is in the function's own file. Code from a macro may be in another one, for
-    // which formats of lines have no place.
+    // The number of a line, where it is in the function's own file. Code from a macro may be in
+    // another one, for which formats of lines have no place.
     pub fn line_in(&self, function: FunctionId, line: Option<LineId>) -> Option<u32> {
         let declared = self.declaration(function)?;
         let line = &self.profile.lines[line?];
         (line.file == declared.file).then_some(line.line)
     }
 
-    // By which readers tell functions apart: the plain property, and where several functions are
-    // equal by `key` one that `numbered` makes with the place of the function among them.
+    // A property of each function by which readers tell functions apart: the plain one, and where
+    // several functions are equal by `key` one that `numbered` makes with the place of the function
+    // among them.
     pub fn apart<K: Hash + Ord, T>(
         &self,
         functions: Vec<FunctionId>,
@@ -119,7 +120,7 @@ impl<'a> Naming<'a> {
     }
 }
 
-// In the words of pprof.
+// How a value is called and in which unit it counts, in the words of pprof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Measure<'a> {
     pub kind: &'a str,
@@ -161,7 +162,7 @@ impl<'a> Measures<'a> {
     }
 }
 
-// In order.
+// The functions on these stacks, in order.
 pub(super) fn functions_of(stacks: &CallStacks) -> Vec<FunctionId> {
     let mut functions: Vec<FunctionId> = stacks.frames.iter().map(|f| f.function).collect();
     functions.sort_unstable();
@@ -169,7 +170,7 @@ pub(super) fn functions_of(stacks: &CallStacks) -> Vec<FunctionId> {
     functions
 }
 
-// In formats that count from 1.
+// The number of a row in formats that count from 1.
 pub(super) fn number(id: impl Id) -> u64 {
     id.index() as u64 + 1
 }

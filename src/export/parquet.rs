@@ -45,7 +45,7 @@ use crate::view::Subject;
 
 use super::naming::{MERGED, Naming, PRODUCER, functions_of};
 
-// Of a row group: a reader leaves out whole ones.
+// The most rows and frames of a row group: a reader leaves out whole ones.
 const GROUP_ROWS: usize = 1 << 15;
 const GROUP_FRAMES: usize = 1 << 20;
 // The smallest part that a reader can leave out.
@@ -89,7 +89,7 @@ message stacks {
   }
 }";
 
-// As the places of their values among all.
+// The columns that rows are sorted by, as the places of their values among all.
 const SORTED_BY: [i32; 5] = [5, 8, 9, 6, 7];
 
 // Statistics of these columns would say nothing: a list has functions from all over.

@@ -103,7 +103,7 @@ pub fn write(
     Ok(())
 }
 
-// Up to its period and after it.
+// A record, up to its period and after it.
 struct Text<'a> {
     marks: String,
     head: String,
@@ -112,7 +112,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    // At most.
+    // The most bytes of a record.
     fn size(&self) -> u64 {
         // The digits of a period, and what is between the parts.
         const REST: usize = 40;
@@ -185,7 +185,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-// On frames that are not as they were recorded.
+// The comment on frames of a stack that are not as they were recorded.
 fn marks(stacks: &CallStacks, stack: StackId) -> String {
     let numbers = |is: fn(&StackFrame) -> bool| {
         let frames = stacks.outwards(stack).zip(1..);
@@ -209,7 +209,8 @@ fn marks(stacks: &CallStacks, stack: StackId) -> String {
     }
 }
 
-// As readers of the format take it: not empty, and not ending in what looks like an id.
+// A command name as readers of the format take it: not empty, and not ending in what looks like an
+// id.
 fn comm(comm: &str) -> String {
     let comm = printable(comm.trim());
     if comm.is_empty() {

@@ -258,7 +258,7 @@ fn labels(
     labels
 }
 
-// Or the mean of weights; and whether all are equal. 0 where it is not known.
+// The weight of each sample, or their mean; and whether all are equal. 0 where it is not known.
 fn period(subject: &Subject) -> (i64, bool) {
     let selection = subject.selection;
     let measures = Measures::of(subject);

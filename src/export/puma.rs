@@ -16,7 +16,7 @@ use crate::base::{Unit, printable};
 use crate::view::tree::Tree;
 use crate::view::{Subject, number};
 
-// Of the first two columns in the guide; wider where figures need it.
+// The width of the first two columns in the guide; wider where figures need it.
 const WIDTH: usize = 16;
 // The level says how deep deeper ones are.
 const INDENT: usize = 256;

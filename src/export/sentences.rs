@@ -23,8 +23,8 @@ pub(super) struct Sentence {
     pub text: String,
 }
 
-// Nothing for blocks that are not made of sentences, and where there is nothing to advise that is
-// not in `said`, to which its advice is added.
+// Returns the sentences of a block; nothing for blocks that are not made of sentences, and where
+// there is nothing to advise that is not in `said`, to which its advice is added.
 pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>) -> Vec<Sentence> {
     let sentence = |kind, text| vec![Sentence { kind, text }];
     match block {

@@ -315,7 +315,8 @@ impl Reader {
         (last.path, last.has_nameless)
     }
 
-    // Among many stacks the tree's own look-up waits for memory.
+    // The path of a function that is outermost. Among many stacks the tree's own look-up waits for
+    // memory.
     fn root(&mut self, function: FunctionId) -> PathId {
         while self.roots.len() <= function.index() {
             self.roots.push(None);

@@ -28,7 +28,7 @@ use crate::trace::{self, Moment, Unwinding};
 
 use super::{Options, recording};
 
-// In bytes of records.
+// How many bytes of records wait for the reader at most.
 const QUEUE: usize = 64 << 20;
 const FIRST: Duration = Duration::from_millis(250);
 // Making profiles takes at most 1/SHARE of the time.

@@ -365,7 +365,7 @@ impl<'a> FrameText<'a> {
         })
     }
 
-    // Behind an event, or behind its arguments.
+    // A frame behind an event, or behind its arguments.
     fn at_end_of(text: &'a str) -> Option<FrameText<'a>> {
         in_last_parentheses(text)?;
         FrameText::of(text).or_else(|| {

@@ -12,14 +12,15 @@ use crate::profile::{
 };
 
 const MAX_FRAMES: usize = 1 << 18;
-// Of all stacks together: a small file may name one long location in every sample.
+// The number of frames of all stacks together that are read: a small file may name one long
+// location in every sample.
 const MAX_ALL_FRAMES: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Frame {
     pub function: FunctionId,
     pub line: Option<LineId>,
-    // Into the frame outside of it.
+    // Whether it is inlined into the frame outside of it.
     pub inlined: bool,
     // Not recorded but restored from the code.
     pub inferred: bool,

@@ -59,7 +59,7 @@ pub struct Sums<'a> {
     placed: Option<Placed<'a>>,
 }
 
-// By function: a profile has many places, and a function few.
+// What is known of places, by function: a profile has many of them, and a function few.
 #[derive(Debug)]
 struct Placed<'a> {
     places: &'a Places,

@@ -30,7 +30,7 @@ fn neighbours(inside: &Inside) -> Lists<Neighbour> {
     Lists::new(inside.members, both_ways)
 }
 
-// By the rule of Eades, Lin and Smyth.
+// A row by the rule of Eades, Lin and Smyth.
 pub(super) fn good_row(inside: &Inside) -> Vec<u32> {
     let neighbours = neighbours(inside);
     let scale = scale(inside);
@@ -179,8 +179,8 @@ pub(super) fn improved(inside: &Inside, row: &[u32]) -> Vec<u32> {
     }
 }
 
-// Among its neighbours, where the arcs that lead backwards become cheapest; `None` unless some
-// place is better than where it is. `around` is for the places of the neighbours.
+// Where among its neighbours a member makes the arcs that lead backwards cheapest; `None` unless
+// some place is better than where it is. `around` is for the places of the neighbours.
 fn best_place(
     neighbours: &[Neighbour],
     sequence: &Sequence,

@@ -206,8 +206,8 @@ pub fn passing(
     passing
 }
 
-// For each set of members the least cost of a row of them, from what it costs to put each of them
-// last.
+// The best row: for each set of members the least cost of a row of them, from what it costs to put
+// each of them last.
 fn best_row(inside: &Inside) -> Vec<u32> {
     let members = inside.members;
     let mut callees: Vec<Vec<(usize, Cost)>> = vec![Vec::new(); members];

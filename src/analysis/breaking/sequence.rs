@@ -8,8 +8,8 @@
 //! In a plain list each move would shift everything between the two places: tens of thousands of
 //! members in a large cycle.
 
-// With twice as many members a block is split: all are made again. Tests have small blocks, so that
-// a few moves fill one.
+// The number of members of a block at first; with twice as many all blocks are made again. Tests
+// have small blocks, so that a few moves fill one.
 const BLOCK: usize = if cfg!(test) { 8 } else { 512 };
 
 // The number of the block in the upper half, the place in the block in the lower. Places compare as

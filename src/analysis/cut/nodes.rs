@@ -101,7 +101,7 @@ struct Bounds<'a> {
     total: u64,
     roots: Roots,
     more: IdVec<NodeId, More>,
-    // Under the mark of cut stacks, or the mark itself.
+    // Whether a node is under the mark of cut stacks, or the mark itself.
     is_cut: IdVec<NodeId, bool>,
 }
 

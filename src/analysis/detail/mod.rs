@@ -296,7 +296,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    // By calls that were counted and that no sample has.
+    // What called the function, and what it called, by calls that were counted and that no sample
+    // has.
     fn take_counted(&mut self) {
         let counts = self.profile.counts.as_ref();
         for count in counts.map_or(&[][..], |counts| counts.calls()) {

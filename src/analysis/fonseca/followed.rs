@@ -19,7 +19,7 @@ use crate::profile::FunctionId;
 
 // Members and arcs that may be visited in all cycles: the entries of each times its size.
 pub(super) const WORK: usize = 1 << 25;
-// Of a cycle however large it is.
+// How many entries of a cycle are followed however large it is.
 const LEAST: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -151,7 +151,7 @@ impl Walks {
         self.next_level = below + 1;
     }
 
-    // With the place of the member that the arc leads to.
+    // What came over each arc of the cycle, and the place of the member that it leads to.
     pub fn over(&self) -> impl Iterator<Item = (ArcId, u32, Portion)> {
         let arcs = self.inside.id.iter().zip(&self.inside.to).zip(&self.over);
         arcs.map(|((&id, &to), &over)| (id, to, over))

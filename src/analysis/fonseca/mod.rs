@@ -251,7 +251,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    // From at most `most` of its entries.
+    // Divides the time of a cycle among its members, from at most `most` of its entries.
     fn divide(&mut self, cycle: CycleId, entries: &mut Entries, most: usize) {
         let chosen = followed::choose(&entries.members, most);
         entries.followed = chosen.len();
@@ -324,7 +324,7 @@ impl<'a> Model<'a> {
         largest
     }
 
-    // Only arcs that time can be followed along.
+    // The arcs of a cycle that time can be followed along.
     fn inside(&self, cycle: CycleId) -> Inside {
         let mut inside = Inside::default();
         for &member in &self.cycles.members()[cycle] {
@@ -411,7 +411,7 @@ impl<'a> Model<'a> {
     }
 }
 
-// At a member of a cycle from other entries than itself.
+// What arrived at a member of a cycle from other entries than itself.
 #[derive(Clone, Copy, Default)]
 struct Arrived {
     // From entries that stand for themselves.
@@ -431,7 +431,7 @@ impl Arrived {
         }
     }
 
-    // Of the sum of what was drawn, as of independent draws.
+    // The standard error of the sum of what was drawn, as of independent draws.
     fn standard_error(&self, draws: u32) -> f64 {
         let draws = f64::from(draws);
         let spread = self.squares - self.drawn * self.drawn / draws;

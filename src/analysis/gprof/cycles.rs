@@ -9,7 +9,7 @@
 use super::GprofArc;
 
 pub(super) struct Linked {
-    // As gprof links the members of each cycle; cycles by the address of their heads.
+    // The members of each cycle, as gprof links them; cycles by the address of their heads.
     pub members: Vec<Vec<usize>>,
     // By function the topological number, callees first; members of one cycle share theirs.
     pub number: Vec<usize>,
@@ -59,7 +59,7 @@ impl Search {
         self.segments.truncate(above);
     }
 
-    // With all of its cycle.
+    // Numbers a function that is done, with all of its cycle.
     fn leave(&mut self, function: usize) {
         if self.head(function) == function {
             self.counter += 1;

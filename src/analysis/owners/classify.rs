@@ -82,7 +82,7 @@ impl<'a> Rules<'a> {
         rules
     }
 
-    // As far as the name says it.
+    // Whether a module is a program, as far as its name says it.
     fn is_program(&self, module: ModuleId) -> bool {
         let name = &self.profile.modules[module].name;
         !name.contains(".so") && !name.starts_with('[')
@@ -189,7 +189,7 @@ impl<'a> Rules<'a> {
         Some(owner(name, OwnerKind::Project))
     }
 
-    // Where the declaration is not known.
+    // The owner of a function whose declaration is not known, by its name and module.
     fn by_name(&self, function: &Function) -> Owner {
         let module = &self.profile.modules[function.module];
         let name = function.name.as_str();
@@ -270,7 +270,8 @@ fn part_of<'p>(path: &'p str, workspace: &'p str) -> &'p str {
     }
 }
 
-// Where Cargo expects a program with this name: `src/bin/load-test.rs` for `load_test`.
+// Whether a source file is where Cargo expects a program with this name: `src/bin/load-test.rs` for
+// `load_test`.
 fn is_file_of_program(path: &str, name: &str) -> bool {
     ["/src/bin/", "/examples/", "/tests/", "/benches/"]
         .iter()

@@ -30,7 +30,7 @@ pub struct TreeArc {
     pub weight: u64,
 }
 
-// In order of caller, callee and whether they are folded. Linear in paths.
+// The arcs in order of caller, callee and whether they are folded. Linear in paths.
 pub(super) fn arcs(stacks: &Stacks, collapse: Collapse) -> Vec<TreeArc> {
     let (growth, step_of) = shape(stacks, collapse, usize::MAX);
     let mut pairs: Distinct<PairId, (FunctionId, FunctionId, bool)> = Distinct::default();

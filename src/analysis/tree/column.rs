@@ -78,7 +78,7 @@ impl Column {
         Some((self.before[word] + below) as usize)
     }
 
-    // In order of id.
+    // The nodes with weights and these, in order of id.
     fn iter(&self) -> impl Iterator<Item = (NodeId, u64)> {
         let words = self.bits.iter().enumerate();
         let nodes = words.flat_map(|(word, &bits)| {
@@ -89,7 +89,7 @@ impl Column {
         nodes.zip(self.weights.iter().copied())
     }
 
-    // After each node moved to its place.
+    // The column after each node moved to its place.
     pub fn moved(self, places: &IdVec<NodeId, NodeId>) -> Column {
         if self.weights.is_empty() {
             return self;

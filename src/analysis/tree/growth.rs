@@ -89,7 +89,7 @@ impl Growth {
         self.stubs.len()
     }
 
-    // In order of growth, without weights.
+    // The nodes and stubs in order of growth, without weights.
     pub fn finish(self) -> IdVec<NodeId, NodeRow> {
         let steps = self.known.into_rows();
         let marks = self.stubs.iter().zip(&self.inlined);

@@ -146,7 +146,7 @@ impl Shaper<'_> {
         self.open.last().map(|open| open.node)
     }
 
-    // To a child of the node at hand, or to a root.
+    // Goes down to a child of the node at hand, or to a root.
     fn enter(&mut self, node: NodeId) {
         let above = self.open.last().map_or(0, |open| open.distinct);
         // No more nodes are open than there are, and these have ids of 32 bits.
@@ -166,7 +166,7 @@ impl Shaper<'_> {
         }
     }
 
-    // From the node at hand, which the path's caller is in.
+    // Lets a path take its last step from the node at hand, which its caller is in.
     fn step(&mut self, from: Option<NodeId>, path: PathId) {
         let call = &self.stacks.profile.paths[path];
         let (step, new) = self.growth.step(from, call.function, call.inlined);

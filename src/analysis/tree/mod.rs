@@ -145,7 +145,7 @@ impl Node {
         self.direct + self.indirect
     }
 
-    // In the order of their columns.
+    // The weights that only some nodes have, in the order of their columns.
     fn rare_weights(&self) -> [u64; 5] {
         [
             self.indirect,

@@ -13,9 +13,9 @@ use super::{CallTree, Collapse, NodeId, Reach, Stacks};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId};
 
-// In all, where recursion is collapsed.
+// How many frames are followed in all where recursion is collapsed.
 const FRAMES: usize = 100_000_000;
-// Of a stack at least.
+// How many frames of a stack are followed at least.
 const FRAMES_EACH: usize = 64;
 // Nodes and stubs of a collapsed tree at most.
 const STEPS: usize = 4_000_000;
@@ -178,7 +178,7 @@ impl Grower {
         step
     }
 
-    // Once for each stack, the first time that it comes there.
+    // Counts the weight of a stack in a node or stub, the first time that it comes there.
     fn count(&mut self, step: NodeId, stack: usize, weight: u64, jumped: bool, inferred: bool) {
         let place = &mut self.places[step];
         if std::mem::replace(&mut place.last, stack + 1) == stack + 1 {

@@ -11,19 +11,19 @@ use crate::base::Language;
 const NAME_LIMIT: usize = 8 << 10;
 // Names that would become longer are left as they are. A name of 333 bytes can double thirty times.
 const OUTPUT_LIMIT: usize = 64 << 10;
-// Of the parser and the printer of C++ names. Deep enough for any name a compiler made, shallow
-// enough for the stack of a thread.
+// How deep the parser and the printer of C++ names may nest. Deep enough for any name a compiler
+// made, shallow enough for the stack of a thread.
 const DEPTH_LIMIT: u32 = 128;
 
 /// What stands for arguments that cannot be read.
 pub const UNREAD_ARGUMENTS: &str = "<…>";
-// For parameters that cannot be read.
+// What stands for parameters that cannot be read.
 const UNREAD_PARAMETERS: &str = "(…)";
 
 // `None` if the name is mangled otherwise.
 type Read = fn(&str) -> Option<String>;
 
-// In the order in which they are tried.
+// How names are mangled, in the order in which that is tried.
 const MANGLINGS: [(Read, Language); 5] = [
     (rust, Language::Rust),
     (cpp, Language::Cpp),
@@ -58,7 +58,7 @@ pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
     demangled(linkage_name).0
 }
 
-/// The same with the language of the mangling, if the name was mangled.
+/// The readable form of a linkage name, as of [`demangle`], and the language of its mangling.
 pub fn demangled(linkage_name: &str) -> (Cow<'_, str>, Language) {
     if linkage_name.len() > NAME_LIMIT {
         return (Cow::Borrowed(linkage_name), Language::Unknown);
@@ -95,7 +95,8 @@ fn rust(name: &str) -> Option<String> {
     Some(out.text)
 }
 
-// With the number that tells functions of one name apart, as perf prints it.
+// The path of an OCaml function, with the number that tells functions of one name apart, as perf
+// prints it.
 fn ocaml(name: &str) -> Option<String> {
     let path = name.strip_prefix("caml")?;
     if !path.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -413,7 +414,7 @@ const OPERATORS: [(&str, &str); 48] = [
     ("ix", "[]"),
 ];
 
-// Of a C++ name that the demangler cannot read, up to its first arguments.
+// The path at the start of a C++ name that the demangler cannot read, up to its first arguments.
 fn path_of(name: &str) -> Option<String> {
     let encoded = name.strip_prefix("_Z")?;
     let mut rest = encoded.strip_prefix('N').unwrap_or(encoded);

@@ -33,7 +33,7 @@ type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
 type Sections = DwarfSections<Arc<Vec<u8>>>;
 type Package = DwarfPackageSections<Arc<Vec<u8>>>;
 
-// Of one program, and of the files that it leans on.
+// The debug information of one program, and of the files that it leans on.
 #[derive(Debug)]
 pub(in crate::binary) struct DebugInfo {
     sections: Sections,
@@ -44,14 +44,14 @@ pub(in crate::binary) struct DebugInfo {
     // The object files of split DWARF, one for each unit, read when a unit needs it.
     split: OnceLock<Vec<OnceLock<Option<Box<Sections>>>>>,
     endian: RunTimeEndian,
-    // If its path is absolute: split DWARF is looked for below its root.
+    // Where the program is, if its path is absolute: split DWARF is looked for below its root.
     program: Option<FileLocation>,
     account: Account,
 }
 
 impl DebugInfo {
-    // With its supplement, and the package next to the program. What takes too much memory is not
-    // loaded, and counts until the file is closed.
+    // Loads the sections of `elf`, of its supplement, and of the package next to the program. What
+    // takes too much memory is not loaded, and counts until the file is closed.
     pub(in crate::binary) fn load(
         elf: &Elf,
         supplement: Option<&Elf>,

@@ -16,7 +16,7 @@ use rustc_hash::FxHasher;
 
 use super::{Elf, Section};
 
-// Of a larger file without build ID nothing is kept.
+// The most bytes of sections that are summed up. Of a larger file without build ID nothing is kept.
 const SUM_LIMIT: u64 = 256 << 20;
 // Bytes that are read at once.
 const PIECE: u64 = 1 << 20;

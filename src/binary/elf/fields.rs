@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-// From `at` up to the next zero byte; `None` when there is none.
+// The bytes from `at` up to the next zero byte; `None` when there is none.
 pub(in crate::binary) fn c_string(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let rest = bytes.get(at..)?;
     rest.get(..memchr(0, rest)?)

@@ -114,7 +114,7 @@ impl Binary {
     }
 }
 
-// Of a file, ready to be parsed.
+// `.eh_frame` of a file, ready to be parsed.
 pub(super) struct EntrySection<'a> {
     pub(super) frames: EhFrame<EndianSlice<'a, RunTimeEndian>>,
     pub(super) bases: BaseAddresses,
@@ -138,7 +138,7 @@ impl<'a> EntrySection<'a> {
         }
     }
 
-    // Up to the first damage; those that cannot be read are left out.
+    // The entries of functions, up to the first damage; those that cannot be read are left out.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
         let mut entries = self.frames.entries(&self.bases);
         let functions = iter::from_fn(move || entries.next().ok().flatten());

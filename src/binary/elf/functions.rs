@@ -159,7 +159,7 @@ pub(in crate::binary) struct Functions {
     symbols: Vec<FunctionSymbol>,
     names: Vec<Arc<Vec<u8>>>,
     rests: Vec<Rest>,
-    // By address, the best of each.
+    // The best symbols of those that choose, by address.
     choosers: FxHashMap<u64, FunctionSymbol>,
     // The symbols of other functions that have the code of one in `symbols`, in order of address.
     folded: Vec<FunctionSymbol>,
@@ -190,7 +190,7 @@ impl Functions {
         }
     }
 
-    // Under which others call what the function at this address chooses.
+    // The name under which others call what the function at this address chooses.
     pub(in crate::binary) fn chooser(&self, start: u64) -> Option<&[u8]> {
         self.name_bytes(self.choosers.get(&start)?)
     }
@@ -221,7 +221,7 @@ impl Functions {
         order.then_with(|| self.by_name(symbol, known)).is_lt()
     }
 
-    // As it stands in the file.
+    // The name as it stands in the file.
     pub(in crate::binary) fn name_bytes(&self, symbol: &FunctionSymbol) -> Option<&[u8]> {
         c_string(
             self.names.get(usize::from(symbol.names))?,
@@ -284,7 +284,7 @@ impl Functions {
         is_mangled(a) && is_mangled(b) && a != b && !are_variants(a, b)
     }
 
-    // In a function that has its code in common with others.
+    // Whether an address may be in a function that has its code in common with others.
     pub(in crate::binary) fn may_be_folded(&self, at: u64) -> bool {
         let behind = self.folded.partition_point(|other| other.start.0 <= at);
         let before = behind.checked_sub(1).map(|place| &self.folded[place]);
@@ -299,14 +299,14 @@ impl Functions {
         here.filter_map(|other| self.name(other))
     }
 
-    // Of aliases of equal rank.
+    // The order of aliases of equal rank.
     fn by_name(&self, a: &FunctionSymbol, b: &FunctionSymbol) -> Ordering {
         let (a_name, b_name) = (self.name_bytes(a), self.name_bytes(b));
         alias_order(a_name.unwrap_or_default(), b_name.unwrap_or_default())
             .then(a.source.cmp(&b.source))
     }
 
-    // Up to the next symbol or the end of the section.
+    // Gives symbols without a size the space up to the next one or the end of the section.
     fn extend_unsized(&mut self, code: &[(u64, u64)]) {
         let mut next = u64::MAX;
         for symbol in self.symbols.iter_mut().rev() {
@@ -401,7 +401,7 @@ impl Functions {
         first.into_iter().chain(rests).collect()
     }
 
-    // Up to the next start.
+    // The code from the start of a function up to the next start.
     fn first_stretch(&self, function: usize) -> Option<Stretch> {
         let symbol = self.symbols.get(function)?;
         let next = self

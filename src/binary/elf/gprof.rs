@@ -116,7 +116,7 @@ impl Binary {
     }
 }
 
-// If gprof keeps it.
+// The function that a symbol names, if gprof keeps it.
 fn row(elf: &Elf, strings: &[u8], symbol: &Entry) -> Option<GprofSymbol> {
     let is = |kind| symbol.kind == kind;
     if is(elf::STT_SECTION.0) || is(elf::STT_FILE.0) || is(elf::STT_GNU_IFUNC.0) {
@@ -177,7 +177,7 @@ const SECTIONS: [(&[u8], bool); 19] = [
     (b"zerovars", false),
 ];
 
-// Of the class `t`.
+// Whether symbols of the section are of the class `t`.
 fn is_text(section: &Section) -> bool {
     let known = SECTIONS.iter().find(|(name, _)| {
         let rest = section.name.strip_prefix(*name);
@@ -222,7 +222,7 @@ fn is_clean(strings: &[u8], at: u32) -> bool {
     true
 }
 
-// Of two symbols of one address.
+// Whether the second of two symbols of one address is the one that gprof keeps.
 fn is_better(later: &GprofSymbol, kept: &GprofSymbol) -> bool {
     if later.is_local != kept.is_local {
         return kept.is_local;

@@ -9,7 +9,7 @@ use crate::binary::Error;
 
 // Sections and segments.
 const TABLE_LIMIT: u64 = 1 << 20;
-// Of a section's name, in bytes.
+// The longest section name that is kept, in bytes.
 const NAME_LIMIT: usize = 256;
 // Bytes of one note section that are searched for a build id.
 const NOTE_LIMIT: u64 = 1 << 20;
@@ -152,7 +152,7 @@ impl Elf {
         }
     }
 
-    // If the table can be believed.
+    // The bytes of a table of headers, if it can be believed.
     fn table(
         &mut self,
         what: &'static str,

@@ -33,12 +33,12 @@ const RATIO_LIMIT: u64 = 1100;
 // The longest header of a compressed section, in bytes.
 pub(in crate::binary) const HEADER_SIZE: u64 = 24;
 
-// After inflating.
+// The size after inflating that a compressed section states.
 pub(in crate::binary) fn stated_size(f: Fields<'_>) -> Option<u64> {
     f.word(if f.wide { 8 } else { 4 })
 }
 
-// Of a section that has the flag `SHF_COMPRESSED`.
+// The inflated contents of a section that has the flag `SHF_COMPRESSED`.
 pub(in crate::binary) fn section(what: &'static str, f: Fields<'_>) -> Result<Vec<u8>, Error> {
     let short = || Error::Malformed {
         problem: format!("{what}: compressed, but without a header"),
@@ -59,7 +59,7 @@ pub(in crate::binary) fn section(what: &'static str, f: Fields<'_>) -> Result<Ve
     inflated(what, format, size, data)
 }
 
-// Of a section `.zdebug_*`, after inflating.
+// The size after inflating that a section `.zdebug_*` states.
 pub(in crate::binary) fn old_stated_size(bytes: &[u8]) -> Option<u64> {
     let size = bytes.strip_prefix(b"ZLIB")?.first_chunk()?;
     Some(u64::from_be_bytes(*size))

@@ -8,14 +8,14 @@ use super::Elf;
 use super::source::Source;
 use crate::binary::Error;
 
-// After unpacking.
+// The most bytes that it may have after unpacking.
 const SIZE_LIMIT: u64 = 64 << 20;
 // Bytes that are unpacked at a time.
 const PIECE: u64 = 1 << 20;
-// In KiB.
+// The most memory that unpacking may take, in KiB.
 const MEMORY_LIMIT: u32 = 128 << 10;
 
-// If `elf` has one.
+// The packed ELF file, if `elf` has one.
 pub(in crate::binary) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
     let section = elf.section(b".gnu_debugdata")?;
     Some((|| {

@@ -89,7 +89,7 @@ pub(super) struct Elf {
     segments: Vec<Segment>,
     pub(super) build_id: Option<BuildId>,
     pub(super) problems: Vec<String>,
-    // Or why they cannot be read; half a dozen tables are made of them.
+    // The symbols of `.dynsym`, or why they cannot be read; half a dozen tables are made of them.
     dynamic_symbols: OnceLock<Result<Arc<SymbolTable>, String>>,
     // What tells this build from others, by [`build::Used`].
     builds: [OnceLock<Option<Vec<u8>>>; 2],
@@ -199,7 +199,7 @@ impl Elf {
         believed
     }
 
-    // In the width of the file's addresses.
+    // An address in the width of the file's.
     pub(super) fn address(&self, wrapped: u64) -> u64 {
         if self.wide {
             wrapped
@@ -239,7 +239,7 @@ impl Elf {
         symbols.as_ref().map_err(String::as_str)
     }
 
-    // Where the caller has the bytes counted.
+    // The contents of a section, inflated, where the caller has the bytes counted.
     pub(super) fn inflated(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
         if section.kind == elf::SHT_NOBITS.0 {
             return Ok(Vec::new());
@@ -275,14 +275,15 @@ impl Elf {
         size.unwrap_or(0)
     }
 
-    // With contents.
+    // Whether a section of this name is in the file, with contents.
     pub(super) fn has(&self, name: &[u8]) -> bool {
         self.section(name)
             .is_some_and(|s| s.kind != elf::SHT_NOBITS.0 && s.size > 0)
     }
 
-    // By the loadable segments, executable ones first. A relocatable file (`.o`, `.ko`) has no
-    // addresses yet: there it is the offset itself, if it lies in code.
+    // The stated address of the byte at `offset`, by the loadable segments, executable ones first.
+    // A relocatable file (`.o`, `.ko`) has no addresses yet: there it is the offset itself, if it
+    // lies in code.
     pub(super) fn svma(&self, offset: FileOffset) -> Option<Svma> {
         if self.relocatable {
             let code = self.sections.iter().filter(|section| section.is_code());
@@ -299,7 +300,7 @@ impl Elf {
         Some(Svma(segment.address.wrapping_add(distance)))
     }
 
-    // As (start, end) of sections, sorted.
+    // Where code is, as (start, end) of sections, sorted.
     pub(super) fn code_ranges(&self) -> Vec<(u64, u64)> {
         let code = self.sections.iter().filter(|section| section.is_code());
         let mut ranges: Vec<(u64, u64)> = code
@@ -312,7 +313,7 @@ impl Elf {
         ranges
     }
 
-    // In relocatable files its offset in the file.
+    // The stated address of a section's first byte; in relocatable files its offset in the file.
     pub(super) fn section_start(&self, section: &Section) -> u64 {
         if self.relocatable {
             section.offset

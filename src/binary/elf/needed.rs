@@ -26,7 +26,7 @@ use crate::binary::Binary;
 const ENTRY_LIMIT: usize = 4096;
 // Libraries of one file.
 const NEEDED_LIMIT: usize = 1024;
-// Of a name or a list of directories, in bytes.
+// The longest name or list of directories, in bytes.
 const TEXT_LIMIT: usize = 16 << 10;
 // A version that is only used by those that ask for it by name.
 const HIDDEN_VERSION: u16 = 0x8000;

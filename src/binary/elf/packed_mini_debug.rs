@@ -3,7 +3,7 @@
 use super::Elf;
 use crate::binary::Error;
 
-// If `elf` has the section.
+// The error that its symbols cannot be read, if `elf` has the section.
 pub(in crate::binary) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
     elf.section(b".gnu_debugdata")?;
     Some(Err(Error::NotBuiltIn {

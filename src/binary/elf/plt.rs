@@ -29,7 +29,7 @@ const NAME_LIMIT: usize = 8 << 10;
 // Bytes that the names of all stubs of a file may have.
 const NAMES_LIMIT: usize = 64 << 20;
 
-// Where it is, how long, and which slot it jumps through.
+// A stub: where it is, how long, and which slot it jumps through.
 struct Stub {
     start: u64,
     size: u64,

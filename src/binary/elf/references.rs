@@ -100,7 +100,7 @@ impl Binary {
     }
 }
 
-// Of fields in sections that pass: where, how, to what.
+// Hands on the references of all fields in sections that pass: where, how, to what.
 pub(in crate::binary) fn visit(
     elf: &Elf,
     problems: &mut Vec<String>,

@@ -163,7 +163,7 @@ pub(in crate::binary) struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    // Of a linked file.
+    // Reads these sections of a linked file.
     pub(in crate::binary) fn read(elf: &'a Elf, sections: &[&Section]) -> Memory<'a> {
         let contents = |section: &&Section| {
             let bytes = elf.source.read("data", section.offset, section.size);

@@ -28,9 +28,9 @@ use super::{Elf, Section};
 use crate::base::{Svma, utf8};
 use crate::binary::Binary;
 
-// Of one file; more than the largest programs have.
+// The most slots of one file; more than the largest programs have.
 const SLOT_LIMIT: usize = 1 << 23;
-// In bytes; longer names are cut.
+// The longest name of a symbol, in bytes; others are cut.
 const NAME_LIMIT: usize = 8 << 10;
 // Bytes of data that are searched for pointers at once; a multiple of all words.
 const PIECE: u64 = 1 << 20;
@@ -189,7 +189,7 @@ impl Binary {
     }
 }
 
-// Of slots with the same address, the one that was written last.
+// Sorts slots by address and keeps, of those with the same, what was written last.
 fn keep_last(targets: &mut Vec<(u64, SlotTarget)>) {
     // Linkers sort relocations, so that there is little to do.
     targets.sort_by_key(|target| target.0);
@@ -258,7 +258,8 @@ impl Ranges {
     }
 }
 
-// Where it is, what it points to, and by which kind of record.
+// Hands on each pointer that relocations write into data: where it is, what it points to, and by
+// which kind of record.
 pub(in crate::binary) fn visit(
     elf: &Elf,
     problems: &mut Vec<String>,
@@ -326,7 +327,7 @@ pub(in crate::binary) fn visit(
     }
 }
 
-// That are not zero, with their addresses.
+// Hands on the aligned words of some sections that are not zero, with their addresses.
 pub(in crate::binary) fn words(
     elf: &Elf,
     problems: &mut Vec<String>,

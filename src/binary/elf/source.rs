@@ -17,12 +17,13 @@ use crate::binary::Error;
 use crate::binary::budget::{self, Budget};
 use crate::files::{self, OpenedFile};
 
-// In bytes.
+// The most bytes that one piece may have.
 pub(in crate::binary) const PIECE_LIMIT: u64 = 1 << 30;
 // How many bytes a byte of a hole counts: a table that is made of it may be so much larger.
 const HOLE_FACTOR: u64 = 4;
 
-// As far as the system tells. Nobody can set when a file was last changed.
+// A file and its state, as far as the system tells: where it is, its size, and when it was last
+// changed, which nobody can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(in crate::binary) struct FileState {
     pub(in crate::binary) device: u64,
@@ -42,10 +43,10 @@ pub(in crate::binary) enum Source {
         // Device and inode, which tell it from every other file.
         identity: (u64, u64),
         modified: Option<SystemTime>,
-        // In seconds and nanoseconds.
+        // When it was last changed, in seconds and nanoseconds.
         changed: (i64, i64),
         owner: u32,
-        // As recorders see it.
+        // Its state as recorders see it.
         status: FileStatus,
         // What counts the bytes that are read, if most of the file is holes.
         metered: Option<Arc<Budget>>,
@@ -102,7 +103,7 @@ impl Source {
         }
     }
 
-    // In which the file was opened. `None` for bytes in memory.
+    // The state that the file was opened in. `None` for bytes in memory.
     pub(in crate::binary) fn state(&self) -> Option<FileState> {
         match self {
             Source::File {
@@ -121,7 +122,7 @@ impl Source {
         }
     }
 
-    // As recorders see it. `None` for bytes in memory.
+    // The file's state as recorders see it. `None` for bytes in memory.
     pub(in crate::binary) fn status(&self) -> Option<FileStatus> {
         match self {
             Source::File { status, .. } => Some(*status),
@@ -156,7 +157,7 @@ impl Source {
         }
     }
 
-    // And the bytes are not too many for a piece.
+    // Whether it has `length` bytes from `offset` on, and those are not too many for a piece.
     pub(in crate::binary) fn check(
         &self,
         what: &'static str,
@@ -242,7 +243,7 @@ impl Source {
         Ok(bytes)
     }
 
-    // And counts the piece where the file is sparse.
+    // Checks that a piece may be read, and counts it where the file is sparse.
     fn admit(&self, what: &'static str, offset: u64, length: u64) -> Result<usize, Error> {
         self.check(what, offset, length)?;
         if let Source::File {

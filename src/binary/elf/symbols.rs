@@ -17,12 +17,12 @@ use super::{Elf, Section};
 use crate::base::Svma;
 use crate::binary::Error;
 
-// From one table.
+// The most symbols that are read from one table.
 const SYMBOL_LIMIT: usize = 1 << 25;
 // How many times longer than their table names may be together. Linkers let some share their ends;
 // a damaged file could have a million names that end at the same byte.
 const SHARING_LIMIT: usize = 16;
-// Of any table, all names together.
+// The bytes that names of any table may have together.
 const NAMES_AT_LEAST: usize = 1 << 20;
 // The size of the blocks in which ends of names are first looked for.
 const BLOCK: usize = 256;
@@ -38,7 +38,7 @@ impl NameRoom {
         NameRoom(room.saturating_add(NAMES_AT_LEAST))
     }
 
-    // If the name ends, and fits.
+    // The name that starts here, if it ends, and fits.
     pub(in crate::binary) fn take<'a>(&mut self, strings: &'a [u8], at: u32) -> Option<&'a [u8]> {
         let within = strings.get(at as usize..)?;
         let within = within.get(..self.0).unwrap_or(within);
@@ -47,8 +47,8 @@ impl NameRoom {
         Some(name)
     }
 
-    // As far as that can be told without looking for the end of each name: of half a million names
-    // that takes as long as all else that is read of a file.
+    // Whether all these names end, and fit, as far as that can be told without looking for the end
+    // of each: of half a million names that takes as long as all else that is read of a file.
     fn has_room_for(&self, strings: &[u8], entries: &[Entry]) -> bool {
         let ends = ends_after_blocks(strings);
         let mut room = self.0;
@@ -81,7 +81,7 @@ fn ends_after_blocks(strings: &[u8]) -> Vec<Option<usize>> {
     ends
 }
 
-// As it stands in the table.
+// One entry of a symbol table, as it stands there.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::binary) struct Entry {
     pub(in crate::binary) name: u32,
@@ -94,7 +94,7 @@ pub(in crate::binary) struct Entry {
     size: u64,
 }
 
-// From exactly its bytes.
+// Reads one entry from exactly its bytes.
 pub(in crate::binary) fn entry(f: Fields<'_>) -> Option<Entry> {
     let at = |wide, narrow| if f.wide { wide } else { narrow };
     let info = f.u8(at(4, 12))?;
@@ -193,7 +193,7 @@ impl SymbolTable {
     }
 }
 
-// From every table of `kind` (`SHT_SYMTAB` or `SHT_DYNSYM`).
+// Adds the functions of every table of `kind` (`SHT_SYMTAB` or `SHT_DYNSYM`).
 pub(in crate::binary) fn read(elf: &Elf, kind: u32, source: SymbolSource, into: &mut Functions) {
     let Some(table) = elf.sections.iter().find(|section| section.kind == kind) else {
         return;

@@ -154,7 +154,7 @@ impl Finder {
         })
     }
 
-    // For processes that see other file systems.
+    // Where a path leads for processes that see other file systems.
     fn in_containers(&self, path: &Path) -> Vec<FileLocation> {
         if !path.is_absolute() {
             return Vec::new();

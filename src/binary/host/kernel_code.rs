@@ -26,13 +26,13 @@ use crate::files::{self, Root};
 pub const KERNEL_MEMORY: &str = "/proc/kcore";
 // Kernels have some dozens of program headers.
 const MOST_RANGES: usize = 4096;
-// With 64-bit addresses; then that of program headers.
+// The size of the header of an ELF file with 64-bit addresses, and of its program headers.
 const HEADER: usize = 64;
 const RANGE: usize = 56;
 // Bytes that are read at a time. No function of a kernel comes near it.
 const MOST: u64 = 64 << 20;
 
-// And where the file has it.
+// A range of the kernel's memory, and where the file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     start: u64,
@@ -40,7 +40,7 @@ struct Range {
     offset: u64,
 }
 
-// As `/proc/kcore` shows it.
+// The kernel's memory, as `/proc/kcore` shows it.
 #[derive(Debug)]
 struct Memory {
     file: File,
@@ -204,7 +204,7 @@ fn whole(path: &str) -> Vec<u8> {
     bytes
 }
 
-// With code, of this build.
+// A vmlinux with code, of this build.
 fn vmlinux(finder: &Finder, build_id: &BuildId, release: &str) -> Option<Binary> {
     let mut places = finder.kept_programs(build_id);
     let own = |path: String| FileLocation::below(&Root::default(), path.into());
@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    // With a note and two ranges of memory.
+    // An ELF core file with a note and two ranges of memory.
     fn core() -> Vec<u8> {
         let mut bytes = vec![0; HEADER];
         bytes[..4].copy_from_slice(&elf::ELFMAG);

@@ -35,7 +35,7 @@ const FILE_LIMIT: usize = 256;
 const TRY_LIMIT: usize = 1 << 14;
 // Directories that files may add to the usual ones for one library.
 const DIRECTORY_LIMIT: usize = 256;
-// Of a file of directories, in bytes.
+// The longest file of directories that is read, in bytes.
 const LIST_LIMIT: u64 = 64 << 10;
 // Files that a list of directories may include.
 const INCLUDE_LIMIT: usize = 256;
@@ -139,7 +139,7 @@ impl Libraries {
         });
     }
 
-    // That the file at index `by` needs.
+    // Where a library may be that the file at index `by` needs.
     fn places(&self, name: &[u8], by: usize, usual: &[PathBuf]) -> Vec<PathBuf> {
         let name = OsStr::from_bytes(name);
         if name.as_bytes().contains(&b'/') {
@@ -168,7 +168,8 @@ impl Libraries {
 }
 
 impl Linked {
-    // As far as the list says which ones: `$LIB` and `$PLATFORM` are the dynamic linker's to know.
+    // Adds the directories of a list, as far as it says which ones: `$LIB` and `$PLATFORM` are the
+    // dynamic linker's to know.
     fn directories(&self, list: &[u8], into: &mut Vec<PathBuf>) {
         for item in list.split(|&byte| byte == b':') {
             let rest = [&b"$ORIGIN"[..], b"${ORIGIN}"]
@@ -189,7 +190,7 @@ impl Linked {
     }
 }
 
-// Of every program for the machine of this one.
+// The directories of every program for the machine of this one.
 fn usual(program: &Binary, finder: &Finder) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     let configured = text(finder, Path::new("/etc/ld.so.conf"));

@@ -26,7 +26,7 @@ impl ProcessTimes {
     }
 }
 
-// Below the process's own root while it lives, else below `root`.
+// Reads the map of a process below its own root while it lives, else below `root`.
 pub(super) fn read(root: &Root, pid: u32, times: ProcessTimes) -> Result<PerfMap, Error> {
     let view = process(root, pid, times);
     if let Some(view) = &view {

@@ -43,14 +43,14 @@ struct Program {
 // Programs, and when they were found.
 type Cached = Option<(Instant, Arc<[Program]>)>;
 
-// As far as this user may look at them.
+// The programs that run and have no name, as far as this user may look at them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamelessPrograms {
     found: Arc<Mutex<Cached>>,
 }
 
 impl NamelessPrograms {
-    // With whether they are one file.
+    // Where the programs are that had this path, and whether they are one file.
     pub(super) fn at(&self, path: &Path) -> (Vec<FileLocation>, bool) {
         let path = without_mark(path);
         let programs = self.programs();
@@ -107,7 +107,7 @@ fn look() -> Vec<Program> {
     programs
 }
 
-// Of code, each once.
+// The files without a name in a list of mappings of code, each once.
 fn libraries(process: &Path, list: &[u8]) -> Vec<Program> {
     let mut found: Vec<Program> = Vec::new();
     let lines = list.split(|&byte| byte == b'\n');
@@ -129,7 +129,7 @@ fn libraries(process: &Path, list: &[u8]) -> Vec<Program> {
     found
 }
 
-// If it has no name by the link's text, and can be reached.
+// The file at the end of a link, if it has no name by the link's text, and can be reached.
 fn nameless(text: &[u8], link: PathBuf) -> Option<Program> {
     let path = text.strip_suffix(DELETED)?;
     let file = fs::metadata(&link).ok()?;

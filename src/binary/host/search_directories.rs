@@ -25,9 +25,9 @@ use crate::binary::elf::fields::c_string;
 use crate::binary::elf::source::{FileState, Source};
 use crate::files::{self, LastLink, OpenedFile, Root};
 
-// Of a section that only names a file.
+// The most bytes of a section that only names a file.
 const LINK_LIMIT: u64 = 64 << 10;
-// In bytes; of a larger debug file no checksum is computed.
+// The size of the largest debug file whose checksum is computed, in bytes.
 const CHECKSUM_LIMIT: u64 = 4 << 30;
 
 // A path below a directory that stands for `/`, or one that a person named.
@@ -65,7 +65,7 @@ impl FileLocation {
         }
     }
 
-    // For people.
+    // The path for people.
     pub(in crate::binary) fn full(&self) -> PathBuf {
         let root = self.root.as_ref();
         root.map_or_else(|| self.path.clone(), |root| root.full(&self.path))
@@ -78,7 +78,7 @@ impl FileLocation {
         self.with(path)
     }
 
-    // Below the same root.
+    // Another file below the same root.
     pub(in crate::binary) fn with(&self, path: PathBuf) -> FileLocation {
         let root = self.root.clone();
         let is_link = false;
@@ -89,7 +89,7 @@ impl FileLocation {
         }
     }
 
-    // If it is a regular file.
+    // Opens the file, if it is a regular one.
     pub(in crate::binary) fn open(&self) -> Result<OpenedFile, Error> {
         Ok(match &self.root {
             Some(root) => root.open(&self.path, LastLink::Follow)?,
@@ -171,8 +171,9 @@ impl SearchDirectories {
         places
     }
 
-    // By build id, by `.gnu_debuglink`, by path. It is believed only if it has the program's build
-    // id or the checksum that the program states. `problems` has what was not looked at.
+    // The debug file of a program: by build id, by `.gnu_debuglink`, by path. It is believed only
+    // if it has the program's build id or the checksum that the program states. `problems` has what
+    // was not looked at.
     pub(in crate::binary) fn debug_file(
         &self,
         elf: &Elf,
@@ -207,7 +208,7 @@ impl SearchDirectories {
         })
     }
 
-    // In order.
+    // Where the debug file of a program is looked for, in order.
     pub(in crate::binary) fn debug_places(
         &self,
         elf: &Elf,
@@ -238,7 +239,7 @@ impl SearchDirectories {
         }
     }
 
-    // Below the same root, relative to the program's directory.
+    // A file that a program names: below the same root, relative to its directory.
     pub(in crate::binary) fn named_by(
         &self,
         program: &FileLocation,
@@ -353,8 +354,8 @@ impl SearchDirectories {
     }
 }
 
-// In the order in which debuginfod's client takes the first that exists (`debuginfod_query_server`
-// in elfutils). Files are checked by build id, so all of them are used.
+// The caches of debuginfod's client, in the order in which it takes the first that exists
+// (`debuginfod_query_server` in elfutils). Files are checked by build id, so all of them are used.
 fn fetched(named: Option<PathBuf>, home: Option<&Path>, xdg: Option<PathBuf>) -> Vec<PathBuf> {
     // The client takes a relative path from where it runs.
     let named = named.and_then(|path| std::path::absolute(path).ok());
@@ -366,7 +367,7 @@ fn fetched(named: Option<PathBuf>, home: Option<&Path>, xdg: Option<PathBuf>) ->
     all
 }
 
-// If it has this build id.
+// The file at `place` if it has this build id.
 pub(in crate::binary) fn open(
     place: &FileLocation,
     id: &BuildId,

@@ -51,7 +51,7 @@ pub fn own() -> Result<Binary, Error> {
     Binary::from_bytes(bytes.to_vec())
 }
 
-// At the start of a line of `/proc/PID/maps`.
+// The range at the start of a line of `/proc/PID/maps`, if it may be read.
 fn range(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;

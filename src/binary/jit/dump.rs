@@ -38,14 +38,14 @@ pub struct JitDump {
     // The process as it knows itself.
     pid: u32,
     has_clock: bool,
-    // By its number in ELF files.
+    // The machine, by its number in ELF files.
     machine: u16,
     // Whether the addresses of lines count from an ELF header before the code.
     lines_after_header: bool,
     problems: Vec<String>,
 }
 
-// In order of place; they do not overlap.
+// A piece of code. They are in order of place, and do not overlap.
 #[derive(Clone, Copy, Debug)]
 struct CompiledCode {
     place: u64,

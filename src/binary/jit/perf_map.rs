@@ -15,11 +15,11 @@ use crate::base::{Avma, Interner, NameId, utf8};
 use crate::binary::Error;
 use crate::files::{LastLink, Root};
 
-// Of a map, in bytes.
+// The most bytes of a map that are read.
 const SIZE_LIMIT: u64 = 256 << 20;
 // Pieces of code that are kept.
 const COUNT_LIMIT: usize = 1 << 22;
-// In bytes; longer names are passed over.
+// Longer names are passed over, in bytes.
 const NAME_LIMIT: usize = 8 << 10;
 
 // How far the start of a process, computed from another clock, and the time of a file may be apart.
@@ -146,7 +146,7 @@ impl PerfMap {
         })
     }
 
-    // If there is room for it.
+    // Adds a piece of code, if there is room for it.
     fn add(&mut self, start: u64, size: u64, name: &str) -> bool {
         let has_room = self.code.len() < COUNT_LIMIT;
         if has_room {

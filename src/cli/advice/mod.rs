@@ -55,11 +55,11 @@ pub enum Situation {
     },
     // `info` shows what a file contains, without looking at programs.
     Info {
-        // As further commands have it.
+        // The file, as further commands have it.
         file: String,
     },
     Doctor {
-        // As further commands have it; empty if it is another kind of file.
+        // The recording, as further commands have it; empty if it is another kind of file.
         file: String,
     },
     Callgraph,

@@ -3,16 +3,16 @@
 use proftool::base::shell_quoted;
 use proftool::sampler::Rights;
 
-// With these the kernel can be recorded and its functions have names.
+// The capabilities with which the kernel can be recorded and its functions have names.
 const KERNEL: &str = "cap_perfmon,cap_syslog";
-// With these every process can be recorded as well.
+// The capabilities with which every process can be recorded as well.
 const EVERYTHING: &str = "cap_perfmon,cap_syslog,cap_sys_ptrace";
 
-// Where `perf_event_paranoid` forbids recording, at 3 and above.
+// How to record where `perf_event_paranoid` forbids it, at 3 and above.
 pub const PARANOID: &str = "run proftool as root, or first run as root: sysctl \
     kernel.perf_event_paranoid=2 (user space only), or =1 (with the kernel)";
 
-// In a container that filters system calls.
+// How to record in a container that filters system calls.
 pub const SECCOMP: &str = "start a container with: docker run --cap-add PERFMON --security-opt \
     seccomp=unconfined";
 
@@ -109,7 +109,7 @@ pub fn to_record_others(rights: &Rights) -> String {
     }
 }
 
-// With these anybody sees the kernel's functions; those that are set already are left out.
+// The settings with which anybody sees the kernel's functions, as far as they are not set already.
 fn settings(rights: &Rights) -> Option<String> {
     let mut settings = Vec::new();
     if rights.paranoid.is_none_or(|level| level > 1) {

@@ -8,8 +8,8 @@ pub const BUILD_WITH_FRAME_POINTERS: &str = "build with frame pointers: C and C+
     -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; Rust: RUSTFLAGS=\"-C \
     force-frame-pointers=yes\"";
 
-// By the runtimes that compile functions in no file. Without a runtime that is known, the program
-// itself would have to list them.
+// Returns how to get the names of functions in no file, by the runtimes that compile them. Without
+// a runtime that is known, the program itself would have to list them.
 pub fn name_generated_code(runtimes: &BTreeSet<Runtime>) -> String {
     let flags: Vec<&str> = runtimes.iter().filter_map(symbol_map).collect();
     if flags.is_empty() {

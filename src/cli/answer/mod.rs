@@ -18,7 +18,7 @@ use super::advice::Situation;
 use super::failure;
 use super::look::{Format, Output};
 
-// Only the form that is asked for is made.
+// The forms that an answer can take; only the one that is asked for is made.
 pub struct Forms<'a> {
     pub page: &'a dyn Fn() -> Page,
     pub table: &'a dyn Fn() -> Table,
@@ -94,7 +94,7 @@ pub fn print_plain(bytes: &[u8]) -> anyhow::Result<()> {
     write_to(standard_output()?, |out| out.write_all(bytes))
 }
 
-// With `--strict`, caveats are failures.
+// The exit status: with `--strict`, caveats are failures.
 pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
     if strict && !caveats.is_empty() {
         anyhow::bail!("the result is incomplete (--strict)");
@@ -147,7 +147,8 @@ fn write_to(
     }
 }
 
-// If standard output is a terminal and a pager can be started. Returns whether it was shown.
+// Shows it in a pager, if standard output is a terminal and a pager can be started. Returns whether
+// it was shown.
 fn paged(write: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<bool> {
     if !io::stdout().is_terminal() {
         return Ok(false);

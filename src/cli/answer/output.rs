@@ -13,7 +13,7 @@ use proftool::perfdata::is_recording;
 use super::super::failure::hinted;
 use super::write_to;
 
-// In bytes.
+// The size that any output may have, in bytes.
 const ANY_INPUT: u64 = 512 << 20;
 // How many bytes of output there may be for each byte of input.
 const FACTOR: u64 = 16;
@@ -62,7 +62,7 @@ impl Inputs<'_> {
     }
 }
 
-// Before anything is read.
+// Checks before anything is read that the output may be written.
 pub fn check(path: Option<&Path>, inputs: &Inputs) -> anyhow::Result<()> {
     let Some(path) = named(path) else {
         return Ok(());
@@ -95,7 +95,7 @@ pub fn write_file(
     }
 }
 
-// In a directory, when it is whole.
+// Writes a file of a directory when it is whole.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Output::to(path)?.write(|out| out.write_all(bytes))
 }
@@ -128,7 +128,7 @@ fn metadata(input: &Path) -> Option<Metadata> {
     fs::metadata(path).ok()
 }
 
-// Of a file, or of the files of a directory.
+// The bytes of a file, or of the files of a directory.
 fn size(input: &Path) -> u64 {
     match metadata(input) {
         Some(it) if it.is_dir() => {

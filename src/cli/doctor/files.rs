@@ -25,7 +25,7 @@ const PACKAGE: &str = "install the debug symbols of its package; on Debian, dpkg
     and the debug archive has PACKAGE-dbgsym (libc6-dbg for libc)";
 const PLACES: usize = 3;
 
-// Of a library briefly what it needs, too.
+// Checks a program, or a library, and briefly the libraries that it needs.
 pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     let finder = Finder::default();
     let binary = finder.open_named(path).map_err(|error| {

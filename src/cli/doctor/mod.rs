@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     answer::give(&args.output, &situation, caveats, &forms)
 }
 
-// By the first bytes of the file.
+// What a file is, by its first bytes, decides what is looked at.
 fn of_file(named: &Path) -> anyhow::Result<Findings> {
     let path = located(named);
     let refuse = |what: &str| {
@@ -149,7 +149,7 @@ fn fine(subject: &str, check: &'static str, found: impl Into<String>) -> Check {
     }
 }
 
-// After it something may be changed.
+// A check after which something may be changed.
 fn told(
     subject: &str,
     check: &'static str,

@@ -92,7 +92,7 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     })
 }
 
-// By the event that has most of them.
+// How the stacks were recorded, by the event that has most of them.
 fn kind(subject: &str, recorded: RecordedStacks) -> Check {
     let check = "stacks recorded";
     if recorded == RecordedStacks::None {

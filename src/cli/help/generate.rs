@@ -12,7 +12,7 @@ use roff::{Roff, bold, roman};
 use super::super::answer;
 use super::{TOPICS, Topic};
 
-// At the foot of manual pages.
+// Where manual pages come from, at their foot.
 const SOURCE: &str = concat!("proftool ", env!("CARGO_PKG_VERSION"));
 
 /// The arguments of `proftool man`.
@@ -34,7 +34,7 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
-// For proftool, each command and each topic.
+// Writes a manual page for proftool, each command and each topic.
 pub fn man(args: &ManArgs, mut grammar: clap::Command) -> anyhow::Result<ExitCode> {
     grammar.build();
     let directory = &args.directory;

@@ -21,7 +21,7 @@ pub struct Topic {
     pub text: &'static str,
 }
 
-// In the order of the list that `proftool help` prints.
+// All topics, in the order of the list that `proftool help` prints.
 pub const TOPICS: &[Topic] = &[
     Topic {
         name: "recording",
@@ -122,7 +122,7 @@ fn topics(command: &str) -> &'static [&'static str] {
     }
 }
 
-// At the end of its long help.
+// The command with its topics at the end of its long help.
 pub fn with_topics(command: clap::Command) -> clap::Command {
     let topics = topics(command.get_name());
     if topics.is_empty() {
@@ -138,7 +138,7 @@ pub fn with_topics(command: clap::Command) -> clap::Command {
     command.after_long_help(text)
 }
 
-// Below the list of commands.
+// The list of topics, below the list of commands.
 pub fn list() -> String {
     let mut list = String::from("Topics (proftool help TOPIC):\n");
     for topic in TOPICS {

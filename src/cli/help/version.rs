@@ -1,6 +1,6 @@
 //! What `--version` prints.
 
-// With the commit and the target that it was built from, as `build.rs` found them.
+// The version with the commit and the target that it was built from, as `build.rs` found them.
 pub const LONG: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     "\ncommit: ",

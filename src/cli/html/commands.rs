@@ -23,7 +23,7 @@ enum Takes {
     FunctionLast,
 }
 
-// Of the time that the page is about.
+// The commands about all of the time that the page is about.
 pub(super) fn of_all(query: &Query, event: Option<&str>) -> Commands {
     let what = query.in_command(event);
     let mut commands = Commands::new();
@@ -52,7 +52,7 @@ pub(super) fn of_a_part(query: &Query, event: Option<&str>) -> Commands {
     commands
 }
 
-// With their options, the source with this number of lines.
+// The views with their options, the source with this number of lines.
 fn views(lines: usize) -> Vec<(&'static str, &'static str, Takes, String)> {
     let mut views = Vec::new();
     let sorts = [

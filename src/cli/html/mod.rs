@@ -193,14 +193,14 @@ impl<'a> Arranged<'a> {
     }
 }
 
-// Of the functions that are shown from within: those with the most self weight.
+// How many functions are shown from within: those with the most self weight.
 const SOURCES: usize = 8;
-// Of each the rows that have weight.
+// The rows of each that have weight.
 const LINES: usize = 40;
-// Around each of them.
+// The rows around each of them.
 const CONTEXT: usize = 2;
 
-// As far as their lines or their code are known.
+// Shows the hottest functions from within, as far as their lines or their code are known.
 fn within(arranged: &Arranged, looking: &mut Looking, show: &mut dyn FnMut(&Within)) {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),

@@ -174,12 +174,12 @@ impl Query {
     }
 }
 
-// Only the rows of a view are offered; the view refuses others and says why.
+// Reads what a row is, and offers only those of a view; the view refuses others and says why.
 #[derive(Clone)]
 pub struct RowsOf(fn(By) -> bool);
 
 impl RowsOf {
-    // If it does not have all.
+    // The rows that the command of this name has, if it does not have all.
     pub fn command(name: &str) -> Option<RowsOf> {
         match name {
             "graph" | "browse" => Some(RowsOf(|by| by != By::Crate && !by.is_outside_stacks())),

@@ -47,7 +47,7 @@ pub struct InputFile {
 }
 
 impl InputFile {
-    // In whichever way it was named.
+    // The file, in whichever way it was named.
     pub fn path(&self) -> &Path {
         self.input.as_ref().unwrap_or(&self.file)
     }
@@ -177,18 +177,18 @@ impl Query {
         }
     }
 
-    // Where times are known.
+    // The samples of this event that are asked for, by time, where times are known.
     pub fn times<'a>(&self, profile: &'a Profile, event: EventId) -> Option<TimedRows<'a>> {
         profile.select_times(event, &self.filter(profile))
     }
 
-    // By what calls were not counted by.
+    // Whether samples are filtered by what calls were not counted by.
     pub fn picks_samples(&self) -> bool {
         let mut filters = self.typed.0.iter().filter(|given| given.is_filter);
         filters.any(|given| given.id != "event")
     }
 
-    // By the functions on their stacks.
+    // Whether samples are filtered by the functions on their stacks.
     pub fn picks_stacks(&self) -> bool {
         let by_name = self.focus.is_some() || self.ignore.is_some();
         by_name || !self.module.is_empty() || !self.path.is_empty()
@@ -298,7 +298,7 @@ impl Query {
         Owners::of_profile(profile, &self.own)
     }
 
-    // For which advice is worded.
+    // The command that shows this file, for which advice is worded.
     pub fn shown_by(&self, command: &'static str) -> Situation {
         Situation::View {
             command,
@@ -324,12 +324,14 @@ impl Query {
         parts.join(" ")
     }
 
-    // With its event and how it is read, but without the filters of this command.
+    // The file, its event and how it is read, for a further command without the filters of this
+    // one.
     pub fn file_in_command(&self) -> String {
         self.repeated(|given| !given.is_filter || given.id == "event", None)
     }
 
-    // With all options that shaped this answer, about `event`, or about the event of this command.
+    // The file with all options that shaped this answer, for a further command about `event`, or
+    // about the event of this command.
     pub fn in_command(&self, event: Option<&str>) -> String {
         self.repeated(|_| true, event)
     }
@@ -346,7 +348,7 @@ impl Query {
         typed::joined(filters.filter(|given| !changed.contains(&&*given.id)))
     }
 
-    // As it was typed.
+    // The time range that is asked for, as it was typed.
     pub fn time(&self) -> Option<&str> {
         self.typed.value("time")
     }
@@ -362,7 +364,7 @@ impl Query {
         Err(hinted(text, Some(hint)))
     }
 
-    // Where there are neither stacks nor counted calls.
+    // Refuses what needs stacks or counted calls, where there are neither.
     pub fn refuse_without_calls(&self, profile: &Profile, what: &str) -> anyhow::Result<()> {
         let counts = profile.counts.as_ref();
         if !lacks_stacks(profile) || counts.is_some_and(Counts::are_any) {

@@ -23,12 +23,12 @@ pub struct Needs {
 }
 
 impl Needs {
-    // As ranges if stacks were cut.
+    // For totals, as ranges if stacks were cut.
     pub const TOTALS: Needs = Needs {
         ranges: true,
         ..Needs::STACKS
     };
-    // And nothing else.
+    // For stacks and nothing else.
     pub const STACKS: Needs = Needs {
         calls: StaticCalls::Off,
         ranges: false,
@@ -36,7 +36,7 @@ impl Needs {
         addresses: false,
         times: false,
     };
-    // With the lines from which calls were made.
+    // For stacks with the lines from which calls were made.
     pub const LINES: Needs = Needs {
         lines: SourceLines::OfCalls,
         ..Needs::STACKS
@@ -100,7 +100,7 @@ impl Query {
     }
 }
 
-// For what is worth keeping (XDG base directory specification).
+// The directory for what is worth keeping (XDG base directory specification).
 pub fn cache_directory() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME")

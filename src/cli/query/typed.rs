@@ -21,8 +21,8 @@ pub struct Given {
     words: String,
 }
 
-// In the order of the arguments. The file that is read is not among them: its place and its name
-// depend on the command.
+// Returns what was given of these arguments, in their order. The file that is read is not among
+// them: its place and its name depend on the command.
 pub fn given<'a>(arguments: impl IntoIterator<Item = &'a Arg>, matches: &ArgMatches) -> Vec<Given> {
     let is_file = |arg: &Arg| matches!(arg.get_id().as_str(), "file" | "input" | "binaries");
     arguments
@@ -68,12 +68,12 @@ pub fn joined<'a>(given: impl IntoIterator<Item = &'a Given>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-// Of a [`Query`]'s options.
+// What was given of a [`Query`]'s options.
 #[derive(Clone, Debug, Default)]
 pub struct Typed(pub Vec<Given>);
 
 impl Typed {
-    // As it was typed; `None` if it was not given.
+    // The value of an option, as it was typed; `None` if it was not given.
     pub fn value(&self, id: &str) -> Option<&str> {
         let given = self.0.iter().find(|given| given.id == id)?;
         given.value.as_deref()

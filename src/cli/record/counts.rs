@@ -30,7 +30,7 @@ pub fn images(text: &str) -> Result<Files, String> {
 // By how much counting may slow a program down.
 #[derive(Clone, Copy, Debug)]
 pub enum Slowdown {
-    // In percent.
+    // By at most this percentage.
     AtMost(f64),
     Any,
 }
@@ -50,7 +50,7 @@ pub fn slowdown(text: &str) -> Result<Slowdown, String> {
 }
 
 impl Slowdown {
-    // As a part, not in percent.
+    // As a part.
     pub fn part(self) -> Option<f64> {
         match self {
             Slowdown::AtMost(percent) => Some(percent / 100.0),

@@ -247,7 +247,7 @@ fn is_empty_group(target: &Option<Target>) -> bool {
     target.as_ref().is_some_and(Target::is_empty_group)
 }
 
-// Of processes that run already.
+// Describes the recorded processes that run already.
 pub fn named(target: &Option<Target>) -> String {
     let list = |what: &str, numbers: &[i32]| match numbers {
         [one] => format!("{what} {one}"),
@@ -266,8 +266,8 @@ pub fn named(target: &Option<Target>) -> String {
     }
 }
 
-// With `--quiet`, only what was not recorded. With the path comes whether the recorded control
-// group was empty.
+// Reports what was recorded; with `--quiet`, only what was not. With the path comes whether the
+// recorded control group was empty.
 fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool), quiet: bool) {
     if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
         && !recording.interrupted
@@ -335,7 +335,7 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     }
 }
 
-// As far as that is known.
+// Reports why there are no samples, as far as that is known.
 fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str, bool)) {
     let is_off_cpu = matches!(situation, Situation::Record { off_cpu: true, .. });
     let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;

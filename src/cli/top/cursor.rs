@@ -29,7 +29,7 @@ impl Cursor {
         self.is_last = false;
     }
 
-    // Where the chosen line is gone, the place stays.
+    // Finds the chosen line among these; where it is gone, the place stays.
     pub fn follow(&mut self, lines: &[Line], first: usize, room: usize) {
         let found = |key| lines.iter().position(|line| line.key == key);
         self.index = match self.key {

@@ -86,7 +86,7 @@ fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{} {noun}", number::grouped(n as u64))
 }
 
-// Nothing in the columns that a line has no figure for.
+// The figures of a line; nothing in the columns that it has no figure for.
 #[derive(Default)]
 struct Figures {
     total: Option<u64>,
@@ -159,7 +159,7 @@ impl Lines<'_> {
         self.remark(own, "depth", self.view.depth_line(cycle));
     }
 
-    // Below what stands in place of calls that are not known.
+    // Calls with their weights, below what stands in place of calls that are not known.
     fn arcs(&mut self, own: Key, title: &str, arcs: Vec<ArcId>, unknown: Vec<(u64, String)>) {
         if arcs.is_empty() && unknown.is_empty() {
             return;

@@ -9,7 +9,7 @@ use proftool::view::number;
 use super::listing::{Line, Listing, Look, key_of};
 use super::wish::Search;
 
-// As `proftool flat` lists them: up to a limit, or all that match a search.
+// The functions, as `proftool flat` lists them: up to a limit, or all that match a search.
 pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Search) -> Listing {
     let summary = Summary::of(subject.profile, subject.selection);
     let options = Options {

@@ -9,12 +9,12 @@ use proftool::view::number;
 use super::listing::{Key, Line, Listing, Look, key, key_of};
 use super::wish::Search;
 
-// Of the line of the function itself.
+// The key of the line of the function itself.
 pub fn itself() -> Key {
     key("itself")
 }
 
-// As `proftool graph --function` lists it.
+// The function's entry, as `proftool graph --function` lists it.
 pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> Listing {
     let options = Options {
         functions: vec![function],

@@ -19,12 +19,12 @@ pub enum Key {
     Delete,
     Tab,
     BackTab,
-    // With a letter.
+    // Control with a letter.
     Control(char),
 }
 
 impl Key {
-    // If the event is a key and means something.
+    // The key of an event of the terminal, if it is one and means something.
     pub fn of(event: &Event) -> Option<Key> {
         let Event::Key(event) = event else {
             return None;

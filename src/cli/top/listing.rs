@@ -10,7 +10,7 @@ use proftool::profile::{self, FunctionId, Profile};
 use proftool::view::table::{Cell, Column};
 use rustc_hash::FxHasher;
 
-// In every snapshot the same, unlike an id.
+// A function, in every snapshot the same: its name, module, stated address and declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub name: Arc<str>,
@@ -34,7 +34,7 @@ impl Identity {
         }
     }
 
-    // If the profile has it.
+    // The function in this profile, if it has it.
     pub fn find(&self, profile: &Profile) -> Option<FunctionId> {
         let mut functions = profile.functions.enumerate();
         let found = functions.find(|(_, function)| {
@@ -50,7 +50,7 @@ impl Identity {
 // What identifies a line across updates. Of two lines with the same key, either may be found.
 pub type Key = u64;
 
-// In a part of a view.
+// The key of a function's line in a part of a view.
 pub fn key_of(part: impl Hash, profile: &Profile, function: FunctionId) -> Key {
     let function = &profile.functions[function];
     let module = &profile.modules[function.module].name;
@@ -98,7 +98,7 @@ pub enum Look {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    // By which it is found again.
+    // The key by which it is found again.
     pub key: Key,
     pub function: Option<FunctionId>,
     // One for each column; of a heading one.
@@ -151,7 +151,7 @@ impl Listing {
 pub struct Whole {
     pub event: String,
     pub unit: Unit,
-    // Of what is looked at, which is 100 %.
+    // The weight of what is looked at, which is 100 %.
     pub weight: u64,
     // Distinct samples; each as one, however faded.
     pub samples: u64,

@@ -156,7 +156,7 @@ pub struct Start {
     pub own: Vec<String>,
 }
 
-// On a terminal until it is left. A signal that ended it is obeyed.
+// Shows a recording on a terminal until it is left. A signal that ended it is obeyed.
 pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Result<()> {
     let options = screen::Options {
         paint: Paint {
@@ -175,7 +175,7 @@ pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Resul
     Ok(())
 }
 
-// On a terminal with keys, elsewhere as tables.
+// Shows the source until it is left: on a terminal with keys, elsewhere as tables.
 fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<Signals> {
     let color = args.screen.colors.on_stdout();
     if terminal::can_be_drawn_on() {

@@ -116,7 +116,7 @@ impl Preparer {
 }
 
 impl Preparer {
-    // By what was prepared for the wish last.
+    // The page that a wish asks for, by what was prepared for it last.
     pub fn page(
         &self,
         seen: &Seen,
@@ -155,7 +155,7 @@ impl Prepared {
         }
     }
 
-    // If the line is about one.
+    // The identity of the function of a line, if it is about one.
     pub fn identity(&self, line: usize) -> Option<Identity> {
         let function = self.listing.lines.get(line)?.function?;
         Some(Identity::of(&self.seen.profile, function))
@@ -209,7 +209,7 @@ fn pattern(wish: &Wish) -> Option<String> {
     wish.focus.as_ref().map(|focus| focus.as_str().to_owned())
 }
 
-// Or else the event with the most samples.
+// Returns the event of this name, or else the event with the most samples.
 pub fn event(profile: &Profile, name: Option<&str>) -> Option<EventId> {
     let named = name.and_then(|name| profile.event_named(name));
     named.or_else(|| profile.main_event())

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Options {
     // Between two tables.
     pub interval: Duration,
-    // Of a table; `None` for all rows.
+    // The maximum number of rows of a table; `None` for all.
     pub limit: Option<usize>,
     pub sort: Sort,
     pub half_life: Option<Duration>,
@@ -114,7 +114,7 @@ fn is_same(one: &Seen, other: &Seen) -> bool {
     one.number == other.number || figures(one) == figures(other)
 }
 
-// On the events that are not shown, and how to see them; `None` if all are shown.
+// Returns a line on the events that are not shown, and how to see them; `None` if all are shown.
 fn others(profile: &Profile, shown: EventId) -> Option<String> {
     let mut weights = vec![0u64; profile.events.len()];
     for sample in &profile.samples {

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::key::Key;
 
-// In characters.
+// The maximum length of an answer in characters.
 const MOST: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

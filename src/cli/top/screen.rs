@@ -66,7 +66,8 @@ pub struct Options {
     pub own: Vec<String>,
 }
 
-// Until the user quits or a signal ends it. The caller obeys that signal when the source has ended.
+// Shows what the source sees, until the user quits or a signal ends it. The caller obeys that
+// signal when the source has ended.
 pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Result<Signals> {
     let signals = Signals::watch().context("could not watch for signals")?;
     let stops = Stops::watch().context("could not watch for signals")?;
@@ -310,7 +311,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         }
     }
 
-    // Unless something is being made.
+    // Asks for what is not there yet, unless something is being made.
     fn ask(&mut self) {
         if self.busy.is_some() {
             return;

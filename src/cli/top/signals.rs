@@ -43,7 +43,7 @@ impl Signals {
         self.arrived.load(Ordering::Relaxed) != 0
     }
 
-    // As if nobody had waited for it.
+    // Ends the process by the signal that has come, as if nobody had waited for it.
     pub fn obey(&self) {
         let signal = i32::try_from(self.arrived.load(Ordering::Relaxed)).unwrap_or(0);
         if signal != 0 {
@@ -61,7 +61,7 @@ impl Drop for Signals {
     }
 }
 
-// As Ctrl-Z and `fg` send them.
+// The signals that stop a job and let it go on, as Ctrl-Z and `fg` send them.
 #[derive(Debug)]
 pub struct Stops {
     stop: Arc<AtomicBool>,

@@ -44,7 +44,7 @@ pub trait Source: Sync {
     // Cheap.
     fn state(&self) -> State;
 
-    // And the command that was run for the samples.
+    // Ends the taking of samples, and a command that was run for them.
     fn stop(&self);
 
     // Source lines, or machine code. If there is no such page, the text of the error says why.

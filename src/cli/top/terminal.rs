@@ -12,7 +12,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 // A window can claim 65535 columns and rows, which would take 200 GB.
 const MOST: u16 = 1000;
-// Of a terminal that does not know its own size.
+// The size of a terminal that does not know its own.
 const USUAL: (u16, u16) = (80, 24);
 
 pub fn can_be_drawn_on() -> bool {
@@ -39,8 +39,8 @@ impl Terminals {
         }
     }
 
-    // Of a terminal that was hung up not even the settings can be read. A process without a
-    // controlling terminal gets no SIGHUP then.
+    // Whether they are still there: of a terminal that was hung up not even the settings can be
+    // read. A process without a controlling terminal gets no SIGHUP then.
     pub fn are_there(self) -> bool {
         io::stdout().is_terminal() && (!self.has_input || io::stdin().is_terminal())
     }
@@ -102,7 +102,7 @@ impl Screen {
         self.clear()
     }
 
-    // In its present size.
+    // Clears the screen, in its present size.
     pub fn clear(&mut self) -> io::Result<()> {
         execute!(io::stdout(), Clear(ClearType::All))?;
         self.area = area();

@@ -225,7 +225,7 @@ pub fn empty(app: &App, shown: &Prepared) -> &'static str {
     }
 }
 
-// Of samples whose stacks were merged into one.
+// The number of samples whose stacks were merged into one, in words.
 pub fn seldom(count: u64) -> String {
     format!("{} of rare stacks", number::grouped(count))
 }

@@ -22,7 +22,7 @@ const HOT_LEVELS: usize = 256;
 // The least share of a line that keeps chains apart, in percent.
 const MIN: f64 = 0.5;
 
-// With all that does not depend on which of its nodes are open.
+// A tree, with all that does not depend on which of its nodes are open.
 pub struct Made {
     pub calls: CallTree,
     // The chains of library calls that are one line each.
@@ -31,7 +31,7 @@ pub struct Made {
     at_most: Option<IdVec<NodeId, AtMost>>,
 }
 
-// In the degree that is asked for, or in the one that `proftool tree` chooses.
+// Makes the tree in the degree that is asked for, or in the one that `proftool tree` chooses.
 pub fn make(subject: &Subject, degree: Option<Collapse>, owners: &Owners) -> Made {
     let calls = calls(subject, degree);
     let is_cut = cut::is_any(subject.profile);
@@ -57,7 +57,7 @@ fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
 
 pub struct Shown {
     pub listing: Listing,
-    // If that was asked for and is there.
+    // What was opened along the heaviest path, if that was asked for and is there.
     pub hot: Option<HotPath>,
     // The nodes that are no line, as a chain of calls is one.
     pub folded: Vec<Key>,
@@ -257,7 +257,7 @@ impl Walk<'_> {
         }
     }
 
-    // Where the heaviest path goes on, unless the node itself has more than any child.
+    // Where the heaviest path goes on from a node, unless the node itself has more than any child.
     fn goes_on(&self, node: &Node, children: &[NodeId]) -> Option<NodeId> {
         let &first = children.first()?;
         let heaviest = self.calls.nodes.at(first);
@@ -277,7 +277,7 @@ impl Walk<'_> {
         key((parent, own, node.stub.is_some()))
     }
 
-    // Of a node above, or of the chain that it is in.
+    // The line of a node above, or of the chain that it is in.
     fn key_above(&self, target: NodeId) -> Option<Key> {
         let above = self.keys.iter().skip_while(|&&(id, ..)| id != target);
         let mut lines = above.filter(|(.., is_line)| *is_line);

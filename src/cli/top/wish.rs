@@ -49,7 +49,7 @@ impl Wish {
 }
 
 impl View {
-    // In the order of their keys.
+    // All of them, in the order of their keys.
     pub const ALL: [View; 4] = [View::Flat, View::Graph, View::Tree, View::Cycles];
 
     pub fn name(self) -> &'static str {
@@ -75,7 +75,7 @@ impl Search {
         self.0.is_some()
     }
 
-    // By what the screen calls them as well.
+    // The functions that are looked for: by what the screen calls them as well.
     pub fn among(&self, subject: &Subject) -> Matches {
         let functions = &subject.profile.functions;
         Matches(self.0.as_ref().map(|regex| {
@@ -161,7 +161,7 @@ pub struct Wish {
     // Only lines that match.
     pub search: Search,
     pub sort: Sort,
-    // Of the flat view without a search; `None` for all lines.
+    // The maximum number of lines of the flat view without a search; `None` for all.
     pub limit: Option<usize>,
     pub chosen: Option<Identity>,
     // `None` to choose the degree by the stacks.

@@ -38,7 +38,7 @@ use tables::{CAVEAT, Tables, Thread, UNKNOWN, Weight};
 
 const VERSION: u32 = 55;
 
-// Of frames, by index.
+// The categories of frames, by index.
 const CATEGORIES: [(&str, &str); 4] = [
     ("User", "blue"),
     ("Kernel", "orange"),
@@ -126,7 +126,8 @@ pub fn write(out: &mut dyn Write, first: Track, others: &[Track]) -> io::Result<
 }
 
 impl Track<'_> {
-    // By their ids. `main` is the thread that the profiler shows at once, with the markers.
+    // The threads with samples, by their ids. `main` is the one that the profiler shows at once,
+    // with the markers.
     fn threads(&self, is_first: bool, main: Option<ThreadId>) -> Vec<(ThreadId, Thread)> {
         let Track { subject, stacks } = *self;
         let naming = Naming::new(subject, stacks);
@@ -165,7 +166,7 @@ fn marker_schema() -> Value {
     })
 }
 
-// By their number in the profile.
+// The modules, by their number in the profile.
 fn libraries(naming: &Naming) -> Vec<Value> {
     let modules = naming.profile.modules.enumerate();
     let library = |(id, module): (ModuleId, &crate::profile::Module)| {
@@ -185,7 +186,8 @@ fn libraries(naming: &Naming) -> Vec<Value> {
     modules.map(library).chain([unknown]).collect()
 }
 
-// As Breakpad writes it: 16 bytes, of which the first three fields are little-endian, and an age.
+// A build ID as Breakpad writes it: 16 bytes, of which the first three fields are little-endian,
+// and an age.
 fn breakpad_id(build_id: &BuildId) -> String {
     let mut bytes = [0; 16];
     for (to, from) in bytes.iter_mut().zip(build_id.bytes()) {

@@ -16,7 +16,7 @@ use super::super::naming::Naming;
 // what stands before a `!` in the name for it, as in `operator!=`.
 pub(super) const UNKNOWN: &str = "[unknown]";
 
-// Of a marker that has something which is not known of the recording.
+// The kind of a marker that has something which is not known of the recording.
 pub(super) const CAVEAT: &str = "Caveat";
 
 // The phase of a marker at one time.

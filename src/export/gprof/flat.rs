@@ -12,7 +12,7 @@ use super::Options;
 use crate::analysis::gprof::{Entry, Figures};
 use crate::base::printable;
 
-// Of times of one call: a letter, and how many of it a second has.
+// The units of times of one call: a letter, and how many of it a second has.
 const UNITS: [(char, f64); 11] = [
     ('T', 1e-12),
     ('G', 1e-9),
@@ -89,7 +89,7 @@ pub fn write(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result
     Ok(())
 }
 
-// In which the most expensive call has one to three digits before the point.
+// The unit in which the most expensive call has one to three digits before the point.
 fn unit(rows: &[&Entry], rate: f64) -> (char, f64) {
     let called = rows.iter().filter(|row| row.calls != 0);
     let costs = called.map(|row| (row.time + row.child_time) / row.calls as f64);

@@ -15,7 +15,7 @@ use super::Options;
 use crate::analysis::gprof::{Entry, Figures, GprofArc};
 use crate::base::printable;
 
-// Of the index.
+// The width of a column of the index.
 const COLUMN: usize = 26;
 
 /// Writes the call graph.
@@ -146,7 +146,7 @@ fn write_arc(out: &mut dyn Write, it: &Figures, arc: &GprofArc, end: usize) -> i
     writeln!(out, "{}", name(&it.functions[end]))
 }
 
-// With its cycle and its index.
+// The name of a function with its cycle and its index.
 fn name(of: &Entry) -> String {
     let mut text = printable(&of.name).into_owned();
     if let Some(cycle) = of.cycle {
@@ -164,8 +164,8 @@ fn index(of: &Entry) -> String {
     }
 }
 
-// In the order of lines: to a function the least first, from it the greatest. Of equals that which
-// was added first.
+// Arcs in the order of their lines: to a function the least first, from it the greatest. Of equals
+// that which was added first.
 fn sorted<'a>(it: &'a Figures, arcs: &[usize], ascending: bool) -> Vec<&'a GprofArc> {
     let mut arcs: Vec<&GprofArc> = arcs.iter().map(|&arc| &it.arcs[arc]).collect();
     arcs.sort_by(|&left, &right| {
@@ -194,7 +194,7 @@ fn compare(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or(Ordering::Equal)
 }
 
-// In three columns, read from top to bottom, then the cycles.
+// The names in three columns, read from top to bottom, then the cycles.
 fn write_index(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result<()> {
     out.write_all(b"\x0c\nIndex by function name\n\n")?;
     let shown = |function: &&Entry| options.zeros || function.calls != 0 || function.time != 0.0;

@@ -36,7 +36,7 @@ struct Call {
     label: Option<[i64; 2]>,
 }
 
-// From few functions to many.
+// The drawings of a listing, from few functions to many.
 pub(super) fn drawings(view: &GraphView<'_>, place: &dyn Fn(FunctionId) -> u64) -> Vec<Drawing> {
     let mut drawings = Vec::new();
     for limit in LEVELS {

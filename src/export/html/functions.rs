@@ -12,8 +12,8 @@ use crate::view::flat::{Flat, Row};
 use crate::view::label;
 use crate::view::{Names, Subject};
 
-// In order of first appearance; columns of the same length, except for what few functions have,
-// which is pairs of a place and a value.
+// All functions of a page, in order of first appearance; columns of the same length, except for
+// what few functions have, which is pairs of a place and a value.
 #[derive(Serialize)]
 pub(super) struct Functions<'a> {
     names: Vec<Cow<'a, str>>,
@@ -23,7 +23,7 @@ pub(super) struct Functions<'a> {
     module_labels: Vec<(usize, String)>,
     // What a function is shown as, where that is not its name.
     labels: Vec<(usize, String)>,
-    // For where a long label would be cut off: no other function has them.
+    // Short labels, for where a long one would be cut off: no other function has them.
     short: Vec<(usize, String)>,
     // What stands in a command as its label between quotes.
     in_quotes: Vec<usize>,
@@ -149,7 +149,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-// That the page has for a name at most, about.
+// The number of columns that the page has for a name at most, about.
 const COLUMNS: usize = 72;
 
 // The labels that pages in the terminal have, if those of the subject are full names: as a column
@@ -173,7 +173,8 @@ fn short_labels(subject: &Subject, functions: &[FunctionId]) -> HashMap<Function
     functions.iter().map(of).collect()
 }
 
-// As it is printed, with at most this number of bytes: the middle of a longer text is left out.
+// A text as it is printed, with at most this number of bytes: the middle of a longer one is left
+// out.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let text = printable(text);
     if text.len() <= most {
@@ -197,7 +198,7 @@ fn without_arguments(function: &Function) -> Option<&str> {
     (is_such && function.name.ends_with('>')).then_some(symbol)
 }
 
-// By decreasing self weight.
+// The rows of an event, by decreasing self weight.
 #[derive(Serialize)]
 pub(super) struct FlatRows {
     functions: Vec<u64>,
@@ -209,7 +210,7 @@ pub(super) struct FlatRows {
     inferred: Vec<usize>,
     // Row and number of calls; none where no calls were counted.
     calls: Option<Vec<(usize, String)>>,
-    // In order of names, by which ties are broken.
+    // The rows in order of names, by which ties are broken.
     by_name: Vec<usize>,
     // The number of functions that the page leaves out, and the largest total among them.
     left_out: usize,
@@ -249,7 +250,7 @@ impl FlatRows {
         }
     }
 
-    // If the page leaves functions out.
+    // The largest total of a function that the page leaves out, if it does.
     pub fn left_out_most(&self) -> Option<u64> {
         (self.left_out > 0).then_some(self.left_out_most)
     }

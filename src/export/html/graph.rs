@@ -19,7 +19,7 @@ use super::packed::{Columns, maybe};
 
 #[derive(Serialize)]
 pub(super) struct Listing {
-    // Of lines: numbers of calls, evidence.
+    // Texts of lines: numbers of calls, evidence.
     texts: Vec<String>,
     columns: String,
 }

@@ -80,8 +80,8 @@ const SCRIPTS: [&str; 13] = [
 
 const FORMAT: &str = "proftool-html/1";
 
-// In bytes, where there is not enough room for all names and other texts: the longest that fit.
-// Where the shortest do not, functions are left out.
+// How long names and other texts may be where there is not enough room for all, in bytes: the
+// longest that fit. Where the shortest do not, functions are left out.
 const NAMES: [usize; 9] = [4096, 2048, 1024, 512, 384, 256, 192, 160, 128];
 // How many functions with such names a page has at most.
 const MOST_SHORT: usize = 20_000;
@@ -167,7 +167,7 @@ struct EventData<'a> {
     part_commands: Option<&'a BTreeMap<&'static str, Vec<String>>>,
 }
 
-// Of the overview.
+// A part of the overview.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Part {
@@ -443,7 +443,7 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
     }
 }
 
-// As a Content-Security-Policy names it (CSP 3, section 2.3.1).
+// The hash of a script or style, as a Content-Security-Policy names it (CSP 3, section 2.3.1).
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }

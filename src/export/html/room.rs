@@ -21,11 +21,11 @@ use crate::view::flat::{Flat, Row};
 use super::time::Time;
 use super::{EventViews, OUTLINE, SCRIPTS, STYLE, WithoutTags, tree};
 
-// In bytes, if the page can be made that small.
+// How many bytes a page has, if it can be made that small.
 const PAGE: usize = 4_900_000;
-// Of the room, in percent: the rest is for sums by time.
+// How much of the room the trees may take, in percent: the rest is for sums by time.
 const TREES: usize = 30;
-// In bytes, in any case.
+// How many bytes it has in any case.
 const MOST: usize = 4_990_000;
 // How many nodes a tree keeps, and how many buckets time is divided into, whatever room there is.
 const FEW_NODES: usize = 5_000;
@@ -43,12 +43,12 @@ pub(super) struct Grown {
 pub(super) struct Room(usize);
 
 impl Room {
-    // That of a page which has `others` as well.
+    // That of a page which has this as well.
     pub fn of_page(others: &impl Serialize) -> io::Result<Room> {
         Ok(Room(PAGE.saturating_sub(taken(others)?)))
     }
 
-    // Of one of this number of events.
+    // The share of one of this number of events.
     pub fn share(&self, events: usize) -> usize {
         self.0 / events.max(1)
     }
@@ -95,7 +95,7 @@ pub(super) struct Few<'a> {
     pub has: &'a dyn Fn(FunctionId) -> bool,
 }
 
-// With the largest totals.
+// The functions with the largest totals.
 pub(super) fn heaviest(flat: &Flat, most: usize) -> Vec<FunctionId> {
     let mut rows: Vec<&Row> = flat.rows.iter().collect();
     rows.sort_by_key(|row| Reverse(row.total));
@@ -154,7 +154,7 @@ pub(super) fn fitted(
 }
 
 impl Grown {
-    // Within this number of bytes.
+    // Adds the sums by time, within this number of bytes.
     fn add_times(
         &mut self,
         event: &EventViews,

@@ -18,8 +18,8 @@ pub(super) struct Source {
     function: u64,
     lines: Option<Vec<Shown>>,
     code: Option<Vec<Shown>>,
-    // Of what has no line, of the machine code, of the function where it is inlined into others,
-    // and of addresses that are in no instruction.
+    // The numbers of other sums by time: of what has no line, of the machine code, of the function
+    // where it is inlined into others, and of addresses that are in no instruction.
     sums: [usize; 4],
 }
 
@@ -29,7 +29,7 @@ impl Source {
     }
 }
 
-// With what is asked for of the functions by time.
+// The functions, and what is asked for of them by time.
 #[derive(Default)]
 pub(super) struct Sources {
     pub sources: Vec<Source>,
@@ -107,7 +107,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    // From 1 on; 0 where no times are known.
+    // The number of a part, from 1 on; 0 where no times are known.
     fn number(&mut self, part: Part) -> usize {
         if !self.is_timed {
             return 0;
@@ -137,7 +137,7 @@ fn others(code: &CodeView, numbers: &mut Numbers, sums: &mut [usize; 4]) {
     }
 }
 
-// With the numbers of rows.
+// What is shown of a function, with the numbers of rows.
 fn shown(
     event: &EventViews,
     view: &AnnotateView,

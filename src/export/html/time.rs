@@ -30,9 +30,9 @@ use super::packed::{Columns, divisor, maybe};
 
 #[derive(Serialize)]
 pub(super) struct Time {
-    // In nanoseconds.
+    // The length of a bucket in nanoseconds.
     bucket: u64,
-    // In nanoseconds after the first sample of the recording.
+    // Where the first one begins, in nanoseconds after the first sample of the recording.
     start: u64,
     // Where the part of time ends that the page is about; none for the end of the recording.
     end: Option<u64>,
@@ -113,7 +113,7 @@ impl Time {
     }
 }
 
-// From one bucket to the next.
+// Adds the steps from one bucket to the next.
 fn steps(columns: &mut Columns, buckets: impl Iterator<Item = u32>) -> io::Result<()> {
     let mut before = 0;
     columns.column(buckets.map(|bucket| {

@@ -104,8 +104,8 @@ pub(super) fn kept(
     Some(kept.into())
 }
 
-// By which sums by time name a node: twice its place among those kept, from 1 on, and one more for
-// what is left out under it; 0 stands for all roots.
+// The number of each node where sums by time name it: twice its place among those kept, from 1 on,
+// and one more for what is left out under it; 0 stands for all roots.
 pub(super) fn numbers(tree: &CallTree, kept: Option<&IdVec<NodeId, bool>>) -> IdVec<NodeId, u32> {
     let mut numbers: IdVec<NodeId, u32> = IdVec::new();
     let mut next = 1;

@@ -68,7 +68,7 @@ struct NeighbourItem<'a> {
     label: &'a str,
 }
 
-// By line, with the function at its other end under the name of its role.
+// A call by line, with the function at its other end under the name of its role.
 #[derive(Serialize)]
 struct SiteItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -42,7 +42,7 @@ pub(super) struct FunctionItem<'a> {
     identity: Identity<'a>,
 }
 
-// Where calls were counted.
+// What is known of a function's calls, where calls were counted.
 #[derive(Serialize)]
 pub(super) struct CalledItem {
     recursive_calls: Option<u64>,

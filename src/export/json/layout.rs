@@ -62,13 +62,13 @@ impl Formatter for Printable {
     }
 }
 
-// On the line.
+// Writes a value on the line.
 pub fn value(out: &mut dyn Write, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(out, Printable::default()))?;
     Ok(())
 }
 
-// Into the object that is open; commas around the fields are the caller's.
+// Writes the fields of a struct into the object that is open; commas around them are the caller's.
 pub fn fields(out: &mut dyn Write, fields: &impl Serialize) -> io::Result<()> {
     let format = Printable {
         is_open: true,

@@ -190,7 +190,7 @@ impl Declaration<'_> {
     }
 }
 
-// Where calls were counted.
+// The calls of one function by another, where calls were counted.
 #[derive(Serialize)]
 struct CountedCalls {
     calls: Option<u64>,
@@ -209,7 +209,7 @@ impl CountedCalls {
     }
 }
 
-// With the reason where that is not known.
+// What a measured total is at most, with the reason where that is not known.
 #[derive(Serialize)]
 struct TotalMax {
     total_max: Option<u64>,

@@ -9,7 +9,7 @@ use crate::profile::{FunctionId, ModuleId, Profile};
 
 pub(super) const HUES: usize = 8;
 pub(super) const KERNEL: usize = HUES;
-// Of all modules after the first eight.
+// The hue of all modules after the first eight.
 pub(super) const OTHERS: usize = HUES + 1;
 pub(super) const SHADES: usize = 3;
 
@@ -69,7 +69,7 @@ pub(super) fn palette(event: &Event) -> &'static Palette {
     }
 }
 
-// As CSS has it.
+// A shade of a hue, as CSS has it.
 pub(super) fn shade([r, g, b]: [u8; 3], shade: usize) -> String {
     let part = [0u32, 14, 28][shade % SHADES];
     let mixed = |c: u8| u32::from(c) + (255 - u32::from(c)) * part / 100;
@@ -94,7 +94,7 @@ pub(super) struct Colors {
 }
 
 impl Colors {
-    // By the part of the picture that each module has and its own weight.
+    // Chooses hues for the modules of frames: of each the part of the picture and its own weight.
     pub fn new(profile: &Profile, parts: &IdVec<ModuleId, Part>) -> Colors {
         let mut drawn: Vec<(ModuleId, Part)> = parts
             .enumerate()

@@ -29,13 +29,13 @@ pub(super) struct Frames<'a> {
     pub subject: &'a Subject<'a>,
     pub picture: &'a Picture<'a>,
     pub colors: Colors,
-    // In titles.
+    // The names in titles.
     pub names: Labels,
-    // On frames.
+    // Those on frames.
     pub short: Labels,
 }
 
-// In thousandths of a pixel.
+// A part of a row, in thousandths of a pixel.
 #[derive(Clone, Copy)]
 struct Span {
     start: u64,
@@ -150,7 +150,7 @@ impl Frames<'_> {
         out.write_all(b"</g>\n")
     }
 
-    // Behind the name in a title, without parentheses.
+    // What stands behind the name in a title, without parentheses.
     fn figures(&self, frame: &FlameFrame, node: &Node, is_inferred: bool) -> String {
         let share = number::percent(frame.weight, self.picture.layout.total, 2);
         let mut text = format!(
@@ -178,7 +178,8 @@ impl Frames<'_> {
         text.replace('(', "[").replace(')', "]")
     }
 
-    // Of a frame's function, in the part of the row above it that nothing else is in.
+    // The collapsed calls of a frame's function, in the part of the row above it that nothing else
+    // is in.
     fn stubs(&self, frame: &FlameFrame) -> Vec<(NodeId, Span)> {
         let nodes = &self.picture.tree.nodes;
         let stubs: Vec<NodeId> = self

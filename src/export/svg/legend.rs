@@ -20,7 +20,7 @@ pub(super) struct Entry {
     text: String,
 }
 
-// With its place: the line, and where it begins.
+// A sample with its place: the line, and where it begins.
 pub(super) struct Placed {
     line: u64,
     x: u64,
@@ -124,7 +124,7 @@ pub(super) fn parts(frames: &Frames) -> Vec<Part> {
     parts
 }
 
-// Next to and below each other.
+// The entries next to and below each other.
 fn arranged(entries: Vec<Entry>) -> Part {
     let (mut line, mut x) = (0, MARGIN);
     let place = |entry: Entry| {

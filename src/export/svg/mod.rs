@@ -33,7 +33,7 @@ use super::naming::PRODUCER;
 use super::text::wrapped;
 use crate::names::display_width;
 
-// Of the picture, in pixels.
+// The width of the picture in pixels.
 const WIDTH: u64 = 1200;
 // Left and right of the frames.
 const MARGIN: u64 = 10;
@@ -41,12 +41,12 @@ const MARGIN: u64 = 10;
 const PLOT: u64 = WIDTH - 2 * MARGIN;
 // The height of a frame, and of a line of text.
 const ROW: u64 = 17;
-// Of the widest of the usual fonts.
+// The width of a character, of the widest of the usual fonts.
 const CHAR: f64 = 7.3;
-// Of lines above and below the frames.
+// The columns of lines above and below the frames.
 const COLUMNS: usize = (PLOT as f64 / CHAR) as usize;
-// In letters of 15 pixels instead of 12: the title ends where the controls begin, which take 600
-// pixels of its line.
+// The columns of the title, in letters of 15 pixels instead of 12: it ends where the controls
+// begin, which take 600 pixels of its line.
 const TITLE: usize = ((PLOT - 600) as f64 * 12.0 / 15.0 / CHAR) as usize;
 
 /// A call tree to be drawn.
@@ -201,7 +201,7 @@ fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
     lines
 }
 
-// And the rules that all pictures have.
+// The colours of this picture, and the rules that all have.
 fn styles(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
     let palette = colors::palette(subject.selection.event());
     out.write_all(b"<style>\n")?;
@@ -236,7 +236,8 @@ fn class(hue: usize, shade: usize) -> String {
     format!("m{hue}{}", ["", "b", "c"][shade % SHADES])
 }
 
-// Of a text that is printable, in this number of columns. The text is what the lines have together.
+// The lines of a text that is printable, in this number of columns. The text is what they have
+// together.
 fn lines_of(text: &str, columns: usize) -> Vec<String> {
     let mut lines = wrapped(text, 0, columns);
     let last = lines.len() - 1;
@@ -246,7 +247,7 @@ fn lines_of(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-// Below each other.
+// Writes lines below each other.
 fn paragraph(out: &mut dyn Write, class: &str, x: u64, y: u64, lines: &[String]) -> io::Result<()> {
     write!(out, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">")?;
     for (number, line) in lines.iter().enumerate() {
@@ -259,7 +260,7 @@ fn paragraph(out: &mut dyn Write, class: &str, x: u64, y: u64, lines: &[String])
     out.write_all(b"</text>\n")
 }
 
-// In this number of columns.
+// The start of a text, in this number of columns.
 fn cut(text: &str, room: usize) -> Cow<'_, str> {
     if display_width(text) <= room {
         return Cow::Borrowed(text);

@@ -80,8 +80,8 @@ fn continued(command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-// As [`shell_quoted`](crate::base::shell_quoted) writes them, options with their values and the
-// subcommand with the program.
+// The words of a command line as [`shell_quoted`](crate::base::shell_quoted) writes them, options
+// with their values and the subcommand with the program.
 fn parts(command: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut is_quoted, mut is_escaped) = (0, false, false);

@@ -24,11 +24,13 @@ const GOOD_NAME: usize = 60;
 const FAIR_NAME: usize = 40;
 // Where names have less than this, all figures but the first ones have to go.
 const POOR_NAME: usize = 20;
-// Unless the table is very narrow: a share, and what it is a share of or by.
+// The number of figures that a table has unless it is very narrow: a share, and what it is a share
+// of or by.
 const MIN_FIGURES: usize = 2;
-// Before a figure that can be larger, where there is no room for the column that says how large.
+// What stands before a figure that can be larger, where there is no room for the column that says
+// how large.
 const AT_LEAST: &str = "≥";
-// At most, where it is narrow.
+// The width that asides have at most where it is narrow.
 const MAX_ASIDE: usize = 20;
 
 // What may not be shortened, and what may.
@@ -46,7 +48,7 @@ impl Piece<'_> {
     }
 }
 
-// Of the cells of a column.
+// How wide the cells of a column are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
     // All of a cell, or the title.
@@ -143,7 +145,7 @@ impl<'t> Sheet<'t> {
         })
     }
 
-    // As many names from `shown`, in the same order, to be written in place of those.
+    // Takes as many names from `shown`, in the same order, to be written in place of those.
     pub fn set_names(&mut self, shown: &mut impl Iterator<Item = String>) {
         for place in self.named() {
             for (row, name) in self.rows.iter_mut().zip(&mut *shown) {

@@ -280,8 +280,8 @@ impl<'a> Reader<'a> {
         self.stacks.thread(pid, tid, &comm)
     }
 
-    // Where a label's name does not tell which of several frames, labels of the other key have
-    // their numbers.
+    // The frames that labels of this key name; where they do not tell which of several, labels of
+    // the other key have their numbers.
     fn marked(&self, sample: &Sample, stack: &[Frame], mark: Mark) -> Vec<usize> {
         let [key, key_of_frames] = mark;
         if key.is_none() {

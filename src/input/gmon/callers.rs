@@ -56,8 +56,8 @@ enum Evidence {
     Call,
 }
 
-// As indices of [`Binary::functions`], in the order of the files' arcs. What lies outside of
-// functions is left out and reported.
+// The calls between functions, as indices of [`Binary::functions`], in the order of the files'
+// arcs. What lies outside of functions is left out and reported.
 pub(super) fn calls(
     gmon: &Gmon,
     program: &Binary,

@@ -39,8 +39,9 @@ pub(super) fn count(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats
     }
 }
 
-// By place, in the order of the file's arcs; what lies outside of functions is left out and
-// reported. A call of what is no function is one of the function before it.
+// The calls between functions, by place, in the order of the file's arcs; what lies outside of
+// functions is left out and reported. A call of what is no function is one of the function before
+// it.
 fn calls(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats) -> Vec<(usize, usize, u64)> {
     let mut astray = 0u64;
     let mut calls = Vec::new();

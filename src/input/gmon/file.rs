@@ -39,7 +39,7 @@ pub(super) struct Shape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Histogram {
     pub(super) low: u64,
-    // Behind the last bucket.
+    // The address behind the last one.
     pub(super) high: u64,
     pub(super) ticks: Vec<u64>,
 }

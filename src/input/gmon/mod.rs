@@ -60,7 +60,7 @@ impl Named {
 
 struct Symbol {
     start: Svma,
-    // As it stands in the file; `None` where only its bounds are known.
+    // Its name as it stands in the file; `None` where only its bounds are known.
     name: Option<String>,
 }
 

@@ -22,7 +22,7 @@ use super::file::Histogram;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) start: u64,
-    // Behind the last unit.
+    // The unit behind the last.
     pub(super) end: u64,
     pub(super) function: usize,
 }

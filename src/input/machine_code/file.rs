@@ -80,7 +80,7 @@ pub(super) fn listing(
     Ok(listing)
 }
 
-// By their place among all, in order.
+// The functions of the file that have these addresses, by their place among all, in order.
 fn symbols(binary: &Binary, addresses: impl Iterator<Item = u64>) -> Vec<usize> {
     let all = binary.functions();
     let place = |address| {

@@ -84,7 +84,7 @@ pub struct MachineCode<'a> {
     finder: Finder,
     files: RefCell<FxHashMap<ModuleId, Rc<Binary>>>,
     kernel: Kernel,
-    // By module and path.
+    // What is said of source files, by module and path.
     claims: RefCell<FxHashMap<(ModuleId, String), SourceClaim>>,
 }
 

@@ -6,7 +6,7 @@ use crate::base::{NameId, Svma};
 use crate::binary::{InlineFrame, Lines, demangle};
 use crate::profile::{Listing, Position};
 
-// Of inlined calls, for one listing.
+// The most frames of inlined calls that are read for its source positions.
 const MOST_FRAMES: usize = 1 << 24;
 const MOST_TEXT: usize = 64 << 20;
 

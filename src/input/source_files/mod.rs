@@ -233,7 +233,7 @@ impl SourceFiles {
     }
 }
 
-// From all of it to its last part; without those that lead upwards.
+// The ends of a path, from all of it to its last part; without those that lead upwards.
 fn endings(path: &Path) -> impl Iterator<Item = PathBuf> {
     let mut parts: Vec<_> = Vec::new();
     for component in path.components() {

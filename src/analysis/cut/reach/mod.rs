@@ -105,7 +105,7 @@ impl Reached {
 }
 
 pub(super) struct Reach {
-    // By the place of the hole.
+    // The class of each hole, by its place.
     classes: Vec<u64>,
     // What each node reaches by calls that are known.
     certain: IdVec<Node, Reached>,
@@ -180,7 +180,7 @@ impl Reach {
         }
     }
 
-    // As a bit.
+    // The class of a hole, as a bit.
     pub(super) fn class(&self, hole: usize) -> u64 {
         self.classes[hole]
     }
@@ -363,8 +363,8 @@ fn led_to(profile: &Profile, known: &Known, calls: &Calls, outside: &mut IdVec<N
     }
 }
 
-// To whose inner function each function may lead, by calls that are known and by those that are
-// not.
+// The classes of holes to whose inner function each function may lead, by calls that are known and
+// by those that are not.
 fn leads_to(
     profile: &Profile,
     known: &Known,

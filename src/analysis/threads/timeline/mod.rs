@@ -22,7 +22,7 @@ pub use self::frames::{Call, CallId};
 pub use self::within::{AskedFunction, Part, PartId};
 
 const BUCKETS: u32 = 256;
-// With more sums, buckets are made longer.
+// How many sums there are at most; with more, buckets are made longer.
 const SUMS: usize = 1_000_000;
 // How many threads have a row of their own.
 const THREADS: usize = 48;
@@ -191,7 +191,7 @@ impl Timeline {
     }
 }
 
-// And one row of all other threads, each with this number of buckets.
+// The rows of the heaviest threads, and one of all others, each with this number of buckets.
 fn heaviest(
     of_threads: &IdVec<ThreadId, Vec<u64>>,
     buckets: usize,

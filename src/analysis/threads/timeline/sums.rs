@@ -110,7 +110,7 @@ struct OfCall {
     is_seen: bool,
 }
 
-// In buckets of `1 << shift` slices.
+// Sums up rows in buckets of `1 << shift` slices.
 pub(super) fn of(
     profile: &Profile,
     timed: &TimedRows<'_>,

@@ -46,7 +46,7 @@ impl DefinitionId {
     }
 }
 
-// As numbers of one unit; 0 stands for an unknown line or column.
+// A position in the source, as numbers of one unit; 0 stands for an unknown line or column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) file: Option<u64>,
@@ -66,7 +66,7 @@ pub(super) struct Definition<'b> {
     pub(super) is_inlined: bool,
     pub(super) linkage_name: Option<&'b [u8]>,
     pub(super) name: Option<&'b [u8]>,
-    // With the unit that numbers the file.
+    // Where it is declared, and the unit that numbers the file.
     pub(super) declared: Option<(Position, DefinitionId)>,
 }
 
@@ -78,7 +78,7 @@ impl<'b> Definition<'b> {
         }
     }
 
-    // Where there is no linkage name, the plain name.
+    // The linkage name; where there is none, the plain name.
     pub(super) fn any_name(&self) -> Option<&'b [u8]> {
         self.linkage_name.or(self.name)
     }

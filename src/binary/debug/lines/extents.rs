@@ -22,7 +22,7 @@ pub(super) struct Extent {
     seen: u32,
 }
 
-// By the entries that copies of the functions stem from.
+// The lines of the functions of a unit, by the entries that their copies stem from.
 #[derive(Debug, Default)]
 pub(super) struct Extents(FxHashMap<UnitOffset, Vec<Extent>>);
 
@@ -47,7 +47,7 @@ impl Extents {
         extents
     }
 
-    // In the file that is seen most often.
+    // The lines of the function, in the file that is seen most often.
     pub(super) fn of(&self, origin: UnitOffset) -> Option<Extent> {
         let files = self.0.get(&origin)?.iter();
         files

@@ -20,7 +20,7 @@ const LOOKS: usize = 16;
 pub(super) struct Function<'b> {
     // Where its entry is in the unit.
     pub(super) offset: UnitOffset,
-    // Once it was asked for.
+    // What it is, once it was asked for.
     pub(super) definition: OnceLock<Option<Arc<Definition<'b>>>>,
     inlines: OnceLock<Inlines<'b>>,
 }
@@ -36,7 +36,8 @@ struct Range {
 pub(super) struct Functions<'b> {
     functions: Vec<Function<'b>>,
     ranges: Vec<Range>,
-    // By the entry that states what functions are: their own, or the one that it refers to. Sorted.
+    // Where functions start, by the entry that states what they are: their own, or the one that it
+    // refers to. Sorted.
     starts: Vec<(UnitOffset, u64)>,
 }
 

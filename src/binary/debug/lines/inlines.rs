@@ -53,7 +53,7 @@ pub(super) struct Inlines<'b> {
 }
 
 impl<'b> Inlines<'b> {
-    // Below the function at `offset`, up to the first entry that cannot be read.
+    // Reads the entries below the function at `offset`, up to the first that cannot be read.
     pub(super) fn read(
         offset: UnitOffset,
         unit: UnitRef<'_, Slice<'b>>,

@@ -15,7 +15,7 @@ const PATH_LIMIT: usize = 4096;
 // Copies of a path in memory.
 const PATH_COPIES: u64 = 3;
 
-// Of an address and those behind it.
+// What the rows say of an address and those behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineRow {
     address: u64,
@@ -42,7 +42,7 @@ pub(super) struct Rows<'b> {
 }
 
 impl<'b> Rows<'b> {
-    // Up to the first instruction that cannot be read.
+    // Runs the line program, up to the first instruction that cannot be read.
     pub(super) fn read(program: IncompleteLineProgram<Slice<'b>>, account: &Account) -> Rows<'b> {
         // Many units may share one program, which may make no rows however long it runs.
         if !account.take(program.header().raw_program_buf().len() as u64) {
@@ -123,7 +123,7 @@ impl<'b> Rows<'b> {
         rows.get(after.checked_sub(1)?).copied()
     }
 
-    // As (begin, end).
+    // The ranges of the sequences, as (begin, end).
     pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         self.sequences.iter().map(|s| (s.begin, s.end))
     }

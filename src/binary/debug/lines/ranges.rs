@@ -5,7 +5,7 @@ use gimli::{Attribute, AttributeValue, RangeListsOffset, UnitRef};
 use super::Slice;
 use crate::binary::budget::Account;
 
-// Of one entry.
+// The attributes of one entry that say which addresses it covers.
 #[derive(Default)]
 pub(super) struct RangeAttributes {
     low: Option<u64>,
@@ -15,7 +15,7 @@ pub(super) struct RangeAttributes {
 }
 
 impl RangeAttributes {
-    // If it is one of these.
+    // Takes note of an attribute if it is one of these.
     pub(super) fn add<'b>(
         &mut self,
         unit: UnitRef<'_, Slice<'b>>,
@@ -34,7 +34,7 @@ impl RangeAttributes {
         }
     }
 
-    // As (begin, end). Returns whether there was one.
+    // Calls `add` for each range, as (begin, end). Returns whether there was one.
     pub(super) fn each(
         &self,
         unit: UnitRef<'_, Slice<'_>>,

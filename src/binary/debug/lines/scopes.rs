@@ -20,7 +20,7 @@ const PARAMETERS: usize = 64;
 pub(super) struct Scopes {
     // Sorted by offset; a parent stands before its children.
     scopes: Vec<Scope>,
-    // Where there are no types (`-g1`), parameters are not known either.
+    // Whether there are types: where there are none (`-g1`), parameters are not known either.
     pub(super) has_types: bool,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn closure_line<'b>(at: At<'_, 'b>, scopes: &Scopes) -> Option<(u64, 
     (line > 0).then_some((definition::file(at.unit, file)?, line))
 }
 
-// Of the function `own` whose entry is `at`.
+// The qualified name of the function `own` whose entry is `at`.
 pub(super) fn qualified<'d, 'b>(
     at: At<'d, 'b>,
     own: &str,
@@ -199,7 +199,8 @@ fn closure(unit: UnitRef<'_, Slice<'_>>, index: usize, scopes: &Scopes) -> Optio
     Some(parameters(unit, UnitOffset(operator.entry), scopes)?.0)
 }
 
-// And whether the function is a `const` member; `None` where a type cannot be printed.
+// The types of the parameters of a function, and whether it is a `const` member; `None` where a
+// type cannot be printed.
 fn parameters(
     unit: UnitRef<'_, Slice<'_>>,
     offset: UnitOffset,
@@ -241,7 +242,7 @@ fn parameters(
     Some((types.join(", "), is_const))
 }
 
-// As demanglers print it: `char const*`.
+// A type as demanglers print it: `char const*`.
 fn type_name(
     unit: UnitRef<'_, Slice<'_>>,
     of: AttributeValue<Slice<'_>>,

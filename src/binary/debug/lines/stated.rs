@@ -24,7 +24,7 @@ pub struct StatedSource {
     pub language: Option<u16>,
 }
 
-// By the last part of each path, with their places in the answer.
+// The paths that are looked for, by the last part of each, with their places in the answer.
 pub(super) type Wanted<'p> = FxHashMap<&'p [u8], Vec<(usize, &'p str)>>;
 
 pub(super) fn wanted<'p>(paths: &[&'p str]) -> Wanted<'p> {
@@ -38,7 +38,7 @@ pub(super) fn wanted<'p>(paths: &[&'p str]) -> Wanted<'p> {
     wanted
 }
 
-// Of the wanted paths of which nothing is known yet.
+// Fills in what the unit states of the wanted paths of which nothing is known yet.
 pub(super) fn add<'b>(
     unit: &Unit<'b>,
     debug: &Debug<'b>,
@@ -131,7 +131,7 @@ fn is_near(unit: UnitRef<'_, Slice<'_>>, path: &str) -> bool {
         .any(|near| !near.is_empty() && path.starts_with(near))
 }
 
-// As they are where no link is on the way.
+// The parts of a path, as they are where no link is on the way.
 pub(super) fn normal(path: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for part in path.split('/') {

@@ -15,7 +15,7 @@ use super::{Debug, InlineFrame, Slice, text};
 
 #[derive(Debug)]
 pub(super) struct Unit<'b> {
-    // Among the units of its file.
+    // Its number among the units of its file.
     index: usize,
     main: gimli::Unit<Slice<'b>>,
     split: OnceLock<Option<Box<Split<'b>>>>,
@@ -25,7 +25,7 @@ pub(super) struct Unit<'b> {
     extents: OnceLock<Extents>,
 }
 
-// In a `.dwo` or `.dwp` file: everything but the unit's line rows.
+// The part of a unit that stands in a `.dwo` or `.dwp` file: everything but its line rows.
 #[derive(Debug)]
 struct Split<'b> {
     dwarf: gimli::Dwarf<Slice<'b>>,
@@ -45,12 +45,13 @@ impl<'b> Unit<'b> {
         }
     }
 
-    // As it stands in the file itself, `dwarf`.
+    // The unit as it stands in the file itself. `dwarf` is that file.
     pub(super) fn main<'u>(&'u self, dwarf: &'u gimli::Dwarf<Slice<'b>>) -> UnitRef<'u, Slice<'b>> {
         UnitRef::new(dwarf, &self.main)
     }
 
-    // With files and lines if these are wanted; `false` when the unit does not know the address.
+    // Adds the frames of `address`, with their files and lines if these are wanted; `false` when
+    // the unit does not know it.
     pub(super) fn frames<'l>(
         &'l self,
         address: u64,
@@ -164,7 +165,7 @@ impl<'b> Unit<'b> {
             .get_or_init(|| Scopes::read(self.entries(debug).0, &debug.account))
     }
 
-    // Of the function whose copies stem from the entry at `origin`.
+    // The lines of the function whose copies stem from the entry at `origin`.
     pub(super) fn extent(&self, origin: UnitOffset, debug: &Debug<'b>) -> Option<Extent> {
         let rows = self.rows(debug)?;
         let extents = self
@@ -213,7 +214,7 @@ impl<'b> Unit<'b> {
         })
     }
 
-    // As path and line.
+    // The line row of `address`, as path and line.
     pub(super) fn row(&self, address: u64, debug: &Debug<'b>) -> Option<(&str, u32)> {
         let rows = self.rows(debug)?;
         let row = rows.at(address).filter(|row| row.line > 0)?;
@@ -231,7 +232,7 @@ impl<'b> Unit<'b> {
         rows.as_ref()
     }
 
-    // As (begin, end), of addresses that the unit says it covers.
+    // Calls `add` with each range of addresses, as (begin, end), that the unit says it covers.
     pub(super) fn each_range(&self, debug: &Debug<'b>, mut add: impl FnMut(u64, u64)) {
         let unit = self.main(&debug.dwarf);
         let mut ranges = RangeAttributes::default();

@@ -42,7 +42,7 @@ struct Range {
     reach: u64,
 }
 
-// Of one `.debug_info` section, in order of offset.
+// The units of one `.debug_info` section, in order of offset.
 #[derive(Debug)]
 pub(super) struct Units<'b> {
     units: Vec<LazyUnit<'b>>,
@@ -51,7 +51,7 @@ pub(super) struct Units<'b> {
 }
 
 impl<'b> Units<'b> {
-    // By their headers alone. The list ends where a header cannot be read.
+    // Lists the units by their headers alone. The list ends where a header cannot be read.
     pub(super) fn list(dwarf: &gimli::Dwarf<Slice<'b>>) -> Units<'b> {
         let mut units = Vec::new();
         let mut headers = dwarf.units();
@@ -120,7 +120,7 @@ impl<'b> Units<'b> {
         (all, bare)
     }
 
-    // With the offset inside it.
+    // The unit around an offset into the section, and the offset inside it.
     pub(super) fn around(
         &self,
         DebugInfoOffset(offset): DebugInfoOffset,

@@ -53,8 +53,8 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     }
 }
 
-// With the addresses that it has when the program is loaded where its headers say; `None` where
-// there is none.
+// The table, with the addresses that it has when the program is loaded where its headers say;
+// `None` where there is none.
 pub(in crate::binary) fn table(
     elf: &Elf,
     problems: &mut Vec<String>,

@@ -4,7 +4,7 @@ use gimli::RunTimeEndian;
 
 use crate::binary::elf::fields::Fields;
 
-// Of one function's list of numbers; more than the largest functions have.
+// The most steps of one function's list of numbers; more than the largest functions have.
 const STEP_LIMIT: usize = 1 << 16;
 
 // Flags of a function: nothing called it; it sets the stack pointer to what it likes.
@@ -62,7 +62,7 @@ pub(in crate::binary) struct Listed {
     record: usize,
 }
 
-// Of some version.
+// Whether a table of some version starts with these bytes.
 pub(super) fn is_header(f: Fields<'_>) -> bool {
     version(f).is_some()
 }
@@ -137,7 +137,7 @@ impl Table {
         }
     }
 
-    // Behind the last function, where that ends.
+    // The address at which the function at an index starts; behind the last one, where that ends.
     pub(super) fn start(&self, index: usize) -> Option<u64> {
         let at = index
             .checked_mul(self.stride())?
@@ -185,7 +185,7 @@ impl Table {
         (found.start <= address && address < found.end).then_some(found)
     }
 
-    // At an index of a function's record, behind its address.
+    // The number at an index of a function's record, behind its address.
     fn number(&self, function: Listed, index: usize) -> Option<u32> {
         let address = if self.wide && self.version != Version::Go18 {
             8

@@ -58,7 +58,7 @@ impl Form {
         if self.wide { 8 } else { 4 }
     }
 
-    // Of [`FUNCTIONS`], which states this start of the text.
+    // A table of [`FUNCTIONS`], which states this start of the text.
     fn table(self, text: u64) -> Vec<u8> {
         let (word, is_old) = (self.word(), self.magic == 0xffff_fffb);
         let is_new = self.magic <= 0xffff_fff1;

@@ -23,7 +23,7 @@ use crate::cache::Cache;
 use crate::files;
 
 const SIZE_LIMIT: u64 = 256 << 20;
-// In bytes; longer names are passed over.
+// Longer names are passed over, in bytes.
 const NAME_LIMIT: usize = 8 << 10;
 // The last symbol of all reaches to the end of its page.
 const PAGE: u64 = 4096;
@@ -263,7 +263,7 @@ impl Kallsyms {
     }
 }
 
-// Up to 16 hexadecimal digits.
+// A number of up to 16 hexadecimal digits.
 fn number(word: &[u8]) -> Option<u64> {
     let digits = (1..=16).contains(&word.len()).then_some(word)?;
     digits.iter().try_fold(0, |number, &digit| {

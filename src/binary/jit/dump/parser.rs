@@ -24,17 +24,18 @@ const ARCH_TIMESTAMP: u64 = 1;
 
 // Zeros that a record of lines may end with.
 const PADDING: usize = 7;
-// With so many functions it is significant that none has a line before such a header.
+// The number of functions from which on it is significant that none has a line before such a
+// header.
 const SOME: u64 = 4;
 
-// In bytes; loads with longer names are passed over.
+// Loads with longer names are passed over, in bytes.
 const NAME_LIMIT: u64 = 8 << 10;
 // Records, pieces of code, lines and bytes of names that are kept.
 const RECORD_LIMIT: u64 = 1 << 24;
 const CODE_LIMIT: usize = 1 << 22;
 const LINE_LIMIT: usize = 1 << 23;
 const TEXT_LIMIT: u64 = 256 << 20;
-// In bytes.
+// The largest record of lines that is read.
 const LINES_LIMIT: u64 = 64 << 20;
 
 pub(super) struct Parser<'a, R> {

@@ -22,7 +22,7 @@ use super::wish::{Hot, View, Wish};
 
 // Steps back from function to function.
 const STEPS_BACK: usize = 256;
-// Of the flat view, until the cursor goes further down.
+// The number of lines of the flat view until the cursor goes further down.
 pub const LINES: usize = 500;
 // The file that is written where no other is named.
 const FILE: &str = "perf.data";
@@ -131,7 +131,8 @@ impl App {
         self.shown().map(|shown| &shown.seen).or(self.current())
     }
 
-    // From before the last reset, which has not been followed yet or stands behind a pause.
+    // Whether the figures of this moment are from before the last reset, which has not been
+    // followed yet or stands behind a pause.
     pub fn is_outdated(&self, seen: &Seen) -> bool {
         // After the end of sampling there is nothing to reset.
         let is_followed = |latest: &Arc<Seen>| latest.resets > seen.resets;
@@ -143,7 +144,7 @@ impl App {
         self.paused.is_some()
     }
 
-    // Unless it is for another view than is wished now.
+    // Takes what was made for a wish, unless it is for another view than is wished now.
     pub fn receive(&mut self, mut prepared: Prepared) {
         if prepared.view != self.wish.view {
             return;
@@ -415,7 +416,7 @@ impl App {
         }
     }
 
-    // From a collapsed call it goes to where that goes on.
+    // Opens or closes the line of the tree; from a collapsed call goes to where it goes on.
     fn toggle(&mut self) {
         let Some((key, branch)) = self.line().and_then(|line| Some((line.key, line.branch?)))
         else {

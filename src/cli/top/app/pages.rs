@@ -10,7 +10,7 @@ use super::super::wish::{View, Who};
 use super::{Action, App, Overlay};
 
 impl App {
-    // Nothing is added to a recording.
+    // Whether a recording is looked at, to which nothing is added.
     pub fn is_recording(&self) -> bool {
         matches!(self.state, State::Recorded(_))
     }
@@ -24,7 +24,7 @@ impl App {
         }
     }
 
-    // As soon as it is there.
+    // The text of the page that is asked for, as soon as it is there.
     pub fn page(&self) -> Option<&str> {
         let (asked, text) = self.prepared.as_ref()?.page.as_ref()?;
         (self.wish.page.as_ref() == Some(asked)).then_some(text.as_str())
@@ -70,7 +70,7 @@ impl App {
         self.changed();
     }
 
-    // If it does not scroll or close the page.
+    // Does what a key does on a page, if it does not scroll or close it.
     pub(super) fn page_key(&mut self, key: Key) -> bool {
         let Some(page) = self.wish.page.clone() else {
             return false;
@@ -100,8 +100,9 @@ impl App {
         self.found
     }
 
-    // From the line found last if it is on the screen, else from the first line on it. After the
-    // last line the search goes on at the first.
+    // Goes to the next line that is looked for, or the one before: from the line found last if it
+    // is on the screen, else from the first line on it. After the last line the search goes on at
+    // the first.
     pub(super) fn find_next(&mut self, step: isize) {
         let (Some(text), Some(regex)) = (self.page(), &self.find) else {
             self.message = Some("press / to search this page".into());

@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 
-// By a character that looks similar, or by a question mark.
+// Replaces each other character by one that looks similar, or by a question mark.
 pub fn replace(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if !cell.symbol().is_ascii() {

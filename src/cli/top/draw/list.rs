@@ -168,8 +168,8 @@ fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
     }
 }
 
-// After the lines of a tree. Different names stay different where they are shortened, as far as the
-// width allows.
+// The names of a column in this width, after the lines of a tree. Different ones stay different
+// where they are shortened, as far as the width allows.
 fn texts(lines: &[&Line], column: usize, unit: &Unit, width: usize) -> Vec<String> {
     let whole: Vec<(String, Cow<'_, str>)> = lines
         .iter()

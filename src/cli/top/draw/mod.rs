@@ -103,7 +103,7 @@ impl Rooms {
     }
 }
 
-// In lines of a list.
+// How many lines of a list a screen of this size has room for.
 pub fn room(area: Rect) -> usize {
     usize::from(Rooms::of(area).body.height.saturating_sub(1))
 }
@@ -163,7 +163,8 @@ pub fn draw(app: &mut App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
     }
 }
 
-// On the right whether it runs. Returns whether there was room for all that keys chose to look at.
+// What 100 % is, and on the right whether it runs. Returns whether there was room for all that keys
+// chose to look at.
 fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) -> bool {
     let state = text::state(app);
     let width = usize::from(buffer.area.width);

@@ -10,8 +10,8 @@ use super::{Paint, put};
 // What stands behind a key in the help begins in this column.
 const INDENT: usize = 13;
 
-// From this line on, as far back as it must be for the end to be seen; returns the number of lines
-// of the text. One of them may stand out: the one that was looked for.
+// Draws the text from this line on, as far back as it must be for the end to be seen; returns the
+// number of its lines. One line of the text may stand out: the one that was looked for.
 pub fn draw(
     text: &str,
     (place, found): (usize, Option<usize>),

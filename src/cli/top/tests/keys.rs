@@ -409,8 +409,8 @@ fn what_is_looked_at_is_named_on_any_screen() {
     }
 }
 
-// In an order that no person would think of, while pictures come and go: nothing panics, and what
-// is chosen is on the screen.
+// Keys in an order that no person would think of, while pictures come and go: nothing panics, and
+// what is chosen is on the screen.
 #[test]
 fn any_sequence_of_keys_is_handled() {
     const KEYS: [Key; 15] = [

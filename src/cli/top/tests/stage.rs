@@ -80,7 +80,7 @@ pub fn built(stacks: &str) -> (Builder, HashMap<&str, FunctionId>) {
     (builder, functions)
 }
 
-// After this number of seconds.
+// What is shown after this number of seconds.
 pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
     seen_of(number, profile(stacks))
 }
@@ -159,7 +159,7 @@ impl Stage {
         self.prepare();
     }
 
-    // Nothing is made of it yet.
+    // Sees something new, of which nothing is made yet.
     pub fn see_only(&mut self, seen: Arc<Seen>) {
         self.app.see(Some(seen));
     }
@@ -222,7 +222,7 @@ impl Stage {
         text
     }
 
-    // In order, as far as they are on the screen.
+    // The function names of the list, in order, as far as they are on the screen.
     pub fn names(&self) -> Vec<String> {
         let shown = self.app.shown().unwrap();
         let name = |line: &super::super::listing::Line| {
@@ -239,7 +239,7 @@ impl Stage {
     }
 }
 
-// Of the usual size.
+// The calculator on a terminal of the usual size.
 pub fn stage() -> Stage {
     Stage::new(80, 24, CALCULATOR)
 }
