@@ -23,6 +23,8 @@
 //! | [`sampling_error`] | how far may a share be off because not every event was recorded? |
 //! | [`recursion`] | how deep does recursion go? |
 //! | [`breaking`] | the removal of which arcs breaks a cycle? |
+//! | [`forwarders`] | which of the user's functions hand nearly all of their time to one other? |
+//! | [`places`] | how much of the time is spent in the kernel, in libraries, in programs? |
 //! | [`same_samples`] | which functions are on exactly the same samples? |
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
@@ -61,6 +63,7 @@ pub mod estimated;
 pub mod flat;
 pub mod flow;
 pub mod fonseca;
+pub mod forwarders;
 pub mod function;
 pub mod gprof;
 pub mod graph;
@@ -68,6 +71,7 @@ pub mod inclusive;
 pub mod lines;
 pub mod measured;
 pub mod owners;
+pub mod places;
 pub mod propagation;
 pub mod recursion;
 pub mod report;

@@ -5,9 +5,11 @@ use rustc_hash::FxHashMap;
 use super::coverage::Coverage;
 use super::cut::{self, AtMost};
 use super::flat;
+use super::forwarders;
 use super::inclusive::Basis;
 use super::lines::{self, Lines};
 use super::owners::{Charged, Owners};
+use super::places;
 use super::same_samples::{self, Member};
 use super::sampling_error::{self, SamplingError};
 use super::threads;
@@ -15,7 +17,7 @@ use super::tree::{self, Collapse, HotPaths, NodeId, Stacks};
 use super::waits::{self, Wait};
 use crate::base::IdVec;
 use crate::callgraph::{CallGraph, Cycles};
-use crate::profile::{FunctionId, FunctionKind, Profile, Selection, ThreadId};
+use crate::profile::{FunctionId, FunctionKind, ModuleId, Profile, Selection, ThreadId};
 
 /// The figures of a report, for all functions.
 #[derive(Clone, Debug)]
@@ -43,7 +45,12 @@ pub struct Summary {
     pub sampling_error: SamplingError,
     /// The weight by crate, library or directory.
     pub charged: Charged,
-    /// The comparison with the code; `None` where it was not requested, or no code was read.
+    /// Which of the user's own functions hand nearly all to one other: [`forwarders::find`].
+    pub forwards: IdVec<FunctionId, bool>,
+    /// The self weight by module: [`places::by_self`].
+    pub places: Vec<(Option<ModuleId>, u64)>,
+    /// The comparison of the samples with the code; `None` where it was not requested, or no code
+    /// was read.
     pub in_code: Option<InCode>,
 }
 
@@ -106,10 +113,12 @@ impl Summary {
                 Vec::new()
             },
             hot: Hot::of(profile, selection, &stacks, recurses, &owners),
+            forwards: forwarders::find(profile, selection, &flat.weights, &owners),
             recurses,
             has_cut_stacks: cut::is_any(profile),
             sampling_error: sampling_error::of(profile, selection),
             charged: Charged::of(profile, selection, owners),
+            places: places::by_self(profile, &flat.weights),
             in_code: (in_code && !profile.code.calls().is_empty())
                 .then(|| InCode::of(profile, selection)),
             flat,

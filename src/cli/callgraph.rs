@@ -9,7 +9,7 @@ use proftool::export::json;
 use proftool::input::{self, StaticCalls};
 use proftool::profile::{Filter, FunctionId, ModuleId, Profile, Selection};
 use proftool::view::callgraph::{self, Options, Part};
-use proftool::view::{Figures, Subject};
+use proftool::view::{Figures, Ranges, Subject};
 
 use super::advice::Situation;
 use super::answer::{self, Forms};
@@ -102,6 +102,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         selection: &selection,
         names: args.look.names(),
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let (part, from) = part(args, &subject)?;
     let summary = Summary::of(&profile, &selection, &code::Options { modules, from });

@@ -20,7 +20,7 @@ use proftool::input::{LinkedProgram, StaticCalls};
 use proftool::profile::{Counts, FunctionId, Profile, Selection};
 use proftool::view::graph::{self, Pruning};
 use proftool::view::tree::{self, Direction};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 
 use super::answer;
 use super::choice;
@@ -369,6 +369,7 @@ fn subject<'a>(args: &Args, profile: &'a Profile, selection: &'a Selection) -> S
         selection,
         names: args.names,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     }
 }
 

@@ -9,7 +9,7 @@ use proftool::names::search::{self, Found};
 use proftool::names::{self, GAP, short_name};
 use proftool::profile::{EventId, Filter, Function, FunctionId, Profile};
 use proftool::view::number;
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 
 use super::failure;
 
@@ -80,6 +80,7 @@ pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<Functi
         selection: &selection,
         names: Names::Short,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let (candidates, _) = by_total(&subject);
     match search::find(&subject.naming(), &candidates, label) {

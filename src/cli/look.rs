@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use proftool::export::text;
 use proftool::profile::{Profile, Selection};
 use proftool::view::flat::Sort;
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 
 use super::choice::{self, Choice};
 use super::failure;
@@ -26,6 +26,9 @@ pub struct Look {
     /// Leave out rows with a smaller share, in percent
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = SHOW)]
     min: Option<f64>,
+    /// Show what totals are at most, where stacks lack callers (always in JSON and CSV).
+    #[arg(long, help_heading = SHOW)]
+    ranges: bool,
     /// Form of function names [default: short; JSON and CSV: full]
     #[arg(long, value_parser = choice::NAMES, help_heading = SHOW)]
     names: Option<Names>,
@@ -194,6 +197,10 @@ impl Look {
                 Figures::Percent
             } else {
                 Figures::All
+            },
+            ranges: match self.ranges {
+                true => Ranges::Shown,
+                false => Ranges::Hidden,
             },
         }
     }

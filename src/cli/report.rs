@@ -26,6 +26,9 @@ const ROWS: usize = 10;
 pub struct Args {
     #[command(flatten)]
     query: Query,
+    /// Print all that is known, not only what fits on one screen.
+    #[arg(long)]
+    full: bool,
     /// Also report how much of the code's call graph the samples reached: on, auto (the same), or off.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off, hide_possible_values = true)]
     in_code: InCode,
@@ -43,7 +46,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   proftool report                  perf.data in this directory
-  proftool report --limit 0        all rows, and all that is known of the stacks
+  proftool report --full           all that is known of the stacks, threads, libraries
   proftool report stacks.folded    folded stacks
   proftool report --comm app --time 2..4
   proftool report --html page.html app.data   a page to send";
@@ -76,7 +79,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (written, situation) = (args.look.output.text(), args.query.shown_by("report"));
     let forms = Forms {
         page: &|| {
-            if args.look.has_limit() || args.look.has_min() {
+            let is_full = args.full || args.in_code != InCode::Off;
+            if is_full || args.look.has_limit() || args.look.has_min() {
                 report.page(&subject)
             } else {
                 report.first_screen(&subject, &|page| text::height(page, &written, &situation))

@@ -189,6 +189,7 @@ fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
         code: binary.code().map_or(0, |code| code.size()),
         frames: frame_pointers(binary),
         is_called: true,
+        is_of_go: binary.has_distances(),
     };
     let mut files = vec![file(program, &binary)];
     let libraries = process
@@ -231,7 +232,8 @@ fn told(files: &[FileFrames], name: &str, wanted: Wanted) -> (Stacks, String) {
 // How to follow frame pointers if these libraries keep none, in words as well.
 fn by_pointers(files: &[FileFrames], beside: &[usize]) -> (Stacks, String) {
     let calls_back = beside.iter().any(|&library| !files[library].is_c_runtime());
-    if calls_back && Stacks::can_copy() {
+    let is_of_go = files.first().is_some_and(|file| file.is_of_go);
+    if (calls_back || is_of_go) && Stacks::can_copy() {
         let size = CopySize::TOP_WITH_LIBRARIES;
         let how = format!("frame pointers, {size} of the stack per sample");
         return (Stacks::Joined(size), how);

@@ -42,11 +42,7 @@ pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>
             }
             both
         }
-        Block::FewSamples(caveats) => {
-            let facts: Vec<String> = caveats.iter().map(ToString::to_string).collect();
-            let text = format!("few samples each (under 5 %): {}", facts.join("; "));
-            sentence(Kind::Note, text)
-        }
+        Block::Brief(caveat) => sentence(Kind::Note, caveat.to_string()),
         Block::Restored(legend) => {
             let how = advice.on_restored().map_or(String::new(), |how| {
                 format!(" {how} shows stacks as recorded.")
@@ -81,6 +77,10 @@ pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>
                 None => Vec::new(),
             }
         }
+        Block::RemedyOf(caveat) => match advice.on_caveat(caveat) {
+            Some(how) => sentence(Kind::Plain, format!("For better stacks: {how}")),
+            None => Vec::new(),
+        },
         _ => Vec::new(),
     }
 }

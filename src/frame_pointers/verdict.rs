@@ -76,6 +76,9 @@ pub struct FileFrames {
     pub frames: FramePointers,
     /// Whether the program itself calls it, as far as is known.
     pub is_called: bool,
+    /// Whether it is a Go program: assembly of Go's libraries keeps no frame pointer, in frames of
+    /// up to some hundred bytes.
+    pub is_of_go: bool,
 }
 
 impl FileFrames {
@@ -131,6 +134,7 @@ pub fn of_program(libraries: &Libraries) -> Vec<FileFrames> {
             code: binary.code().map_or(0, |code| code.size()),
             frames: frame_pointers(binary),
             is_called: called.get(index).copied().unwrap_or(true),
+            is_of_go: binary.has_distances(),
         });
         if files.len() == 1 && files[0].lacks() {
             break;
@@ -176,6 +180,7 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
 ///         ..Default::default()
 ///     },
 ///     is_called: true,
+///     is_of_go: false,
 /// };
 /// let app = file("app", 90_000, 300, 0);
 /// let libc = file("libc.so.6", 1_400_000, 50, 950);
@@ -259,6 +264,7 @@ mod tests {
                 main_keeps_none: false,
             },
             is_called: true,
+            is_of_go: false,
         }
     }
 
@@ -323,6 +329,7 @@ mod tests {
         let jli = file("libjli.so", 50_000, 90, 0);
         let zlib = FileFrames {
             is_called: false,
+            is_of_go: false,
             ..file("libz.so.1", 100_000, 0, 90)
         };
         let beside = |beside: &[usize]| Verdict::FramePointers {
@@ -334,6 +341,7 @@ mod tests {
         let machine = file("libjvm.so", 12_000_000, 1000, 0);
         let zlib = FileFrames {
             is_called: true,
+            is_of_go: false,
             ..zlib
         };
         assert_eq!(

@@ -327,6 +327,7 @@ impl Builder {
 
     /// Notes how reliable the stacks are.
     pub fn quality(&mut self, quality: Quality) {
+        self.profile.caveats.among(quality.stacks);
         self.profile.quality = Some(quality);
     }
 

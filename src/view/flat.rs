@@ -323,7 +323,7 @@ impl Flat {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks: range::settled(blocks),
+            blocks: range::settled(subject, blocks),
         }
     }
 }

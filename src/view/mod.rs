@@ -53,6 +53,16 @@ pub enum Figures {
     Percent,
 }
 
+/// Whether tables for people have what totals are at most, where stacks lack callers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ranges {
+    /// They have not.
+    #[default]
+    Hidden,
+    /// In a column of its own.
+    Shown,
+}
+
 /// The subject of a view: the selected samples of a profile, and how functions and figures are
 /// written.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +75,8 @@ pub struct Subject<'a> {
     pub names: Names,
     /// Which figures are shown.
     pub figures: Figures,
+    /// Whether ranges are.
+    pub ranges: Ranges,
 }
 
 impl<'a> Subject<'a> {

@@ -42,6 +42,16 @@ pub enum Block {
         /// What follows.
         after: String,
     },
+    /// A chain of calls, each with the weight that goes through it; as many as two lines have room
+    /// for.
+    Path {
+        /// What it is.
+        title: &'static str,
+        /// The functions, outermost first.
+        steps: Vec<(String, u64)>,
+        /// What the weights are parts of.
+        whole: u64,
+    },
     /// A table.
     Table(Table),
     /// What a column of the page's tables means; left out if there is no room for the column.
@@ -53,8 +63,8 @@ pub enum Block {
     },
     /// A fact that is needed to interpret the figures.
     Caveat(Caveat),
-    /// Caveats that each concern few samples.
-    FewSamples(Vec<Caveat>),
+    /// The same in one sentence, without what can be done about it.
+    Brief(Caveat),
     /// What the mark of restored frames means.
     Restored(String),
     /// Rows that the page leaves out.
@@ -63,6 +73,8 @@ pub enum Block {
     OtherEvents(Vec<(String, u64)>),
     /// What would make stacks more reliable.
     BetterStacks(Remedy),
+    /// What would help against this, without the fact itself.
+    RemedyOf(Caveat),
     /// One thing that was looked at.
     Check {
         /// How it ended.
@@ -74,6 +86,8 @@ pub enum Block {
     },
     /// Questions to ask next.
     Next(Vec<Question>),
+    /// The same as commands alone, a line each.
+    NextInBrief(Vec<Question>),
     /// An empty line.
     Space,
 }

@@ -7,6 +7,10 @@ pub enum Question {
     CallTree,
     /// Which calls surround the hottest function, which is selected by this regular expression or label.
     AroundHottest(String),
+    /// What the function with this label calls.
+    Below(String),
+    /// What surrounds the function with this label, and which of its lines are hot.
+    Detail(String),
     /// What each function's callers and callees are.
     CallersAndCallees {
         /// Whether the answer is an estimate from counted calls.
@@ -26,6 +30,8 @@ impl Question {
         match self {
             Question::CallTree => "the call tree",
             Question::AroundHottest(_) => "the calls around the hottest function",
+            Question::Below(_) => "what it calls",
+            Question::Detail(_) => "its callers, callees and lines",
             Question::CallersAndCallees { estimated: false } => {
                 "each function with its callers and callees"
             }

@@ -5,6 +5,7 @@ use super::number;
 use super::page::Block;
 use super::rows;
 use super::table::{Cell, Column, Role, Table};
+use super::{Ranges, Subject};
 use crate::analysis::cut::AtMost;
 use crate::profile::RowKind;
 
@@ -32,8 +33,9 @@ pub fn cell(total: u64, most: AtMost, whole: u64) -> Cell {
 }
 
 /// The upper end of a range behind a share, with this percent sign; empty where the total is exact.
-pub(super) fn behind(most: Cell, sign: &str) -> String {
+pub(super) fn behind(subject: &Subject, most: Cell, sign: &str) -> String {
     match most {
+        _ if subject.ranges == Ranges::Hidden => String::new(),
         Cell::Share { part, whole } => {
             format!(", at most {}{sign}", number::percent(part, whole, 2))
         }
@@ -45,19 +47,6 @@ pub(super) fn behind(most: Cell, sign: &str) -> String {
 /// The upper end of a range for machines: empty where it is not known.
 pub(super) fn weight(most: AtMost) -> Cell {
     most.known().map_or(Cell::Nothing, Cell::Weight)
-}
-
-/// What the column means in one line, where it is shown.
-pub(super) fn short_legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Block> {
-    let cells: Vec<&Cell> = cells.into_iter().collect();
-    let is_unknown = { cells.iter() }.any(|cell| matches!(cell, Cell::Limit { .. }));
-    let unknown = if is_unknown { "; ?: unsure" } else { "" };
-    legend(RowKind::Function, cells).map(|_| Block::Legend {
-        key: KEY,
-        text: format!(
-            "at most: if every incomplete stack that may lack a function had it{unknown}."
-        ),
-    })
 }
 
 /// What the column means, where these of its cells are shown.
@@ -91,9 +80,22 @@ pub(super) fn legend<'a>(
     })
 }
 
+/// A page without its ranges, where they are not shown.
+pub(super) fn settled(subject: &Subject, blocks: Vec<Block>) -> Vec<Block> {
+    if subject.ranges == Ranges::Shown {
+        return in_brief(blocks);
+    }
+    let without = |block: Block| match block {
+        Block::Legend { key: KEY, .. } => None,
+        Block::Table(table) => Some(Block::Table(table.without(&[KEY]))),
+        other => Some(other),
+    };
+    blocks.into_iter().filter_map(without).collect()
+}
+
 /// States the ranges of a page in a sentence, in place of the column and its legend, where all of them are
 /// narrow: a column of nearly the same figures once more would hide the ones that matter.
-pub(super) fn settled(mut blocks: Vec<Block>) -> Vec<Block> {
+fn in_brief(mut blocks: Vec<Block>) -> Vec<Block> {
     let tables = blocks.iter().filter_map(|block| match block {
         Block::Table(table) => Some(table),
         _ => None,
@@ -147,7 +149,7 @@ pub fn if_filled(table: Table) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{Block, Cell, Column, KEY, Role, Table, column, settled};
+    use super::{Block, Cell, Column, KEY, Role, Table, column, in_brief};
 
     /// A page with a total of 200 in 1000, which is at most `most`.
     fn page(most: Cell) -> Vec<Block> {
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn narrow_ranges_are_one_sentence() {
         let most = |part| Cell::Limit { part, whole: 1000 };
-        let blocks = settled(page(most(249)));
+        let blocks = in_brief(page(most(249)));
         let [Block::Table(table), Block::Line(text)] = &blocks[..] else {
             panic!("{blocks:?}");
         };
@@ -172,7 +174,7 @@ mod tests {
             text,
             "Incomplete stacks may add up to 4.90 points to a total."
         );
-        assert_eq!(settled(page(most(250))), page(most(250)));
+        assert_eq!(in_brief(page(most(250))), page(most(250)));
     }
 
     #[test]
@@ -187,6 +189,6 @@ mod tests {
             table.rows[0] = vec![share(part - 1), share(part)];
         }
         let sentence = "Incomplete stacks may add up to 0.01 points to a total.".into();
-        assert_eq!(settled(blocks)[1], Block::Line(sentence));
+        assert_eq!(in_brief(blocks)[1], Block::Line(sentence));
     }
 }

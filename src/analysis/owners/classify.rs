@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::{Owner, OwnerKind};
+use crate::base::Runtime;
 use crate::profile::{Function, FunctionKind, ModuleId, Profile};
 
 // The crates of Rust's standard library, and those that are part of it.
@@ -33,6 +34,9 @@ const RUNTIME_LIBRARIES: [&str; 12] = [
     "libgcc_s",
     "libc++",
 ];
+// What the names of generated functions have that are not the user's: files of Node.js, packages of
+// Java.
+const LIBRARIES_OF_RUNTIMES: [&str; 6] = [" node:", "java.", "javax.", "jdk.", "sun.", "java/"];
 // Functions that start programs and threads.
 const STARTS: [&str; 6] = [
     "_start",
@@ -122,6 +126,18 @@ impl<'a> Rules<'a> {
         if let Some(known) = path.and_then(|path| self.by_path(path, function)) {
             return known;
         }
+        // A runtime's own code is not what someone wrote who runs a script with it.
+        if Runtime::of_name(&module.name).is_some() {
+            return owner(&module.name, OwnerKind::Library);
+        }
+        let is_generated = module.name.starts_with("[generated");
+        if is_generated
+            && LIBRARIES_OF_RUNTIMES
+                .iter()
+                .any(|it| function.name.contains(it))
+        {
+            return owner("runtime", OwnerKind::Library);
+        }
         if RUNTIME_LIBRARIES
             .iter()
             .any(|it| module.name.starts_with(it))
@@ -165,6 +181,18 @@ impl<'a> Rules<'a> {
         if let Some(rest) = after("/vendor/").filter(|_| crate_of(&function.name).is_some()) {
             let package = rest.split('/').next()?;
             return Some(owner(without_version(package), OwnerKind::Library));
+        }
+        if let Some((root, inside)) = path.split_once("/src/")
+            && root.rsplit('/').next().is_some_and(is_go)
+        {
+            let package = inside
+                .rsplit_once('/')
+                .map_or(inside, |(package, _)| package);
+            return Some(owner(package, OwnerKind::Standard));
+        }
+        if let Some(rest) = after("/pkg/mod/") {
+            let module = rest.split('@').next()?;
+            return Some(owner(module, OwnerKind::Library));
         }
         if path.starts_with("/usr/lib/gcc/") {
             return Some(owner("gcc", OwnerKind::Standard));
@@ -226,6 +254,15 @@ impl<'a> Rules<'a> {
             (None, false) => owner(&module.name, kind),
         }
     }
+}
+
+/// Whether a directory is called as Go's installations are: `go`, `go-1.19`, `go1.21.3`.
+fn is_go(directory: &str) -> bool {
+    let version = directory.strip_prefix("go");
+    version.is_some_and(|it| {
+        it.chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
+    })
 }
 
 fn owner(name: &str, kind: OwnerKind) -> Owner {

@@ -138,9 +138,34 @@ impl fmt::Display for Caveat {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caveats {
     kinds: BTreeMap<CaveatKind, Caveat>,
+    // The samples that minor kinds are counted among; 0 where that is not known.
+    samples: u64,
 }
 
 impl Caveats {
+    /// States how many samples there are that minor kinds count some of.
+    pub fn among(&mut self, samples: u64) {
+        self.samples = samples;
+    }
+
+    /// The kinds that a reader of any view has to know of: all but minor ones of less than 1 % of
+    /// the samples.
+    ///
+    /// ```
+    /// use proftool::base::{CaveatKind, Caveats};
+    /// let mut caveats = Caveats::default();
+    /// caveats.among(1000);
+    /// caveats.add(CaveatKind::BrokenStack, 9);
+    /// caveats.add(CaveatKind::Lost, 1);
+    /// assert_eq!(caveats.notable().count(), 1);
+    /// assert_eq!(caveats.iter().count(), 2);
+    /// ```
+    pub fn notable(&self) -> impl Iterator<Item = &Caveat> {
+        self.iter().filter(|caveat| {
+            !caveat.kind.is_minor() || caveat.count.saturating_mul(100) >= self.samples
+        })
+    }
+
     /// Counts `count` things of this kind.
     pub fn add(&mut self, kind: CaveatKind, count: u64) {
         let caveat = self.entry(kind);

@@ -31,7 +31,7 @@ use proftool::view::page::HiddenRows;
 use proftool::view::question::Question;
 
 pub use code::without_code;
-pub use stacks::{BUILD_WITH_FRAME_POINTERS, name_generated_code};
+pub use stacks::name_generated_code;
 
 // What the user is doing, for whom advice is worded.
 #[derive(Clone, Debug)]

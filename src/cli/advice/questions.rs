@@ -42,6 +42,8 @@ pub fn command(question: &Question, situation: &Situation) -> Option<String> {
     let (view, options) = match question {
         Question::CallTree => fixed("tree", ""),
         Question::AroundHottest(pattern) => around(pattern),
+        Question::Below(label) => ("tree".into(), format!("--root {}", shell_quoted(label))),
+        Question::Detail(label) => (format!("detail {}", shell_quoted(label)), String::new()),
         Question::CallersAndCallees { .. } => fixed("graph", ""),
         Question::Recursion => fixed("cycles", ""),
         Question::Totals => fixed("flat", "--sort total"),

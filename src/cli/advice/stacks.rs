@@ -4,12 +4,8 @@ use std::collections::BTreeSet;
 
 use proftool::base::Runtime;
 
-pub const BUILD_WITH_FRAME_POINTERS: &str = "build with frame pointers: C and C++: \
-    -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; Rust: RUSTFLAGS=\"-C \
-    force-frame-pointers=yes\"";
-
-// Returns how to get the names of functions in no file, by the runtimes that compile them. Without
-// a runtime that is known, the program itself would have to list them.
+// By the runtimes that compile functions in no file. Without a runtime that is known, the program
+// itself would have to list them.
 pub fn name_generated_code(runtimes: &BTreeSet<Runtime>) -> String {
     let flags: Vec<&str> = runtimes.iter().filter_map(symbol_map).collect();
     if flags.is_empty() {
@@ -37,19 +33,17 @@ fn symbol_map(runtime: &Runtime) -> Option<&'static str> {
 // Several hints end with it, and a page says it once; it has the option alone, so that these hints
 // take two lines of a terminal.
 pub fn frame_pointers() -> &'static str {
-    "record with DWARF unwinding (-g dwarf), or build with frame pointers (proftool help stacks)"
+    "record without -g, so that proftool chooses, or build with frame pointers (proftool help stacks)"
 }
 
 pub fn in_generated_code(runtimes: &BTreeSet<Runtime>) -> &'static str {
     let is_java = runtimes.contains(&Runtime::Java);
     match (is_java, runtimes.contains(&Runtime::Node)) {
-        (true, false) => {
-            "run java with -XX:+PreserveFramePointer; record by frame pointers (-g fp)"
-        }
+        (true, false) => "run java with -XX:+PreserveFramePointer, and record without -g",
         (true, true) => {
-            "run java with -XX:+PreserveFramePointer; record java and node by frame pointers (-g fp)"
+            "run java with -XX:+PreserveFramePointer, and record java and node without -g"
         }
-        (false, true) => "record node by frame pointers (-g fp)",
-        (false, false) => "have the generated code keep frame pointers, and record by them (-g fp)",
+        (false, true) => "record node without -g",
+        (false, false) => "have the generated code keep frame pointers, and record without -g",
     }
 }

@@ -103,7 +103,7 @@ pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
 }
 
 pub fn warn(caveats: &Caveats, situation: &Situation) {
-    for caveat in caveats.iter() {
+    for caveat in caveats.notable() {
         failure::line("warning", &caveat.to_string());
         if let Some(hint) = situation.on_caveat(caveat) {
             failure::line("hint", &hint);

@@ -4,20 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proftool::binary::{Binary, Diagnosis, Finder, InfoLocation, Libraries};
-use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
+use proftool::frame_pointers::verdict::FileFrames;
 use proftool::frame_pointers::{FramePointers, frame_pointers};
 use proftool::view::doctor::{Check, LIBRARY, Status};
 
-use super::super::advice::BUILD_WITH_FRAME_POINTERS;
 use super::super::failure::{fragment, hinted};
 use super::{fine, told};
-
-fn complete_stacks() -> String {
-    format!(
-        "record with DWARF unwinding, which proftool record then chooses by default (-g dwarf), or \
-         {BUILD_WITH_FRAME_POINTERS}"
-    )
-}
 
 const LINES: &str = "C and C++: build with -g; Rust: debug = 1 under [profile.release] in \
     Cargo.toml";
@@ -37,7 +29,6 @@ pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     let mut checks = with_libraries(
         &binary,
         &libraries.files().skip(1).cloned().collect::<Vec<_>>(),
-        &verdict::called(&libraries),
     );
     let name = file_name(&binary);
     for problem in &libraries.problems {
@@ -53,29 +44,18 @@ pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-// `called` says of the program and each library whether the program calls it; it does if nothing is
-// said.
-pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>], called: &[bool]) -> Vec<Check> {
-    let file = |binary: &Binary, frames, index: usize| FileFrames {
-        is_called: called.get(index).copied().unwrap_or(true),
+pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>]) -> Vec<Check> {
+    let file = |binary: &Binary| FileFrames {
+        is_called: true,
+        is_of_go: binary.has_distances(),
         name: file_name(binary),
         code: binary.code().map_or(0, |code| code.size()),
-        frames,
+        frames: frame_pointers(binary),
     };
-    let mut looked = vec![file(program, frame_pointers(program), 0)];
-    looked.extend(
-        (1..)
-            .zip(libraries)
-            .map(|(index, library)| file(library, frame_pointers(library), index)),
-    );
-    let judgement = verdict::judge(&looked, Time::OnCpu);
-    let mut checks = of_binary(program, &looked[0]);
-    let mut beside: Vec<Check> = (1..)
-        .zip(libraries.iter().zip(&looked[1..]))
-        .map(|(index, (library, file))| {
-            let decides = judgement == Verdict::Copies { file: index };
-            of_library(library, file, decides)
-        })
+    let mut checks = of_binary(program, &file(program));
+    let beside = libraries.iter();
+    let mut beside: Vec<Check> = beside
+        .map(|library| of_library(library, &file(library)))
         .collect();
     // What one remedy is good for stands together.
     beside.sort_by(|a, b| (b.status, &b.remedy).cmp(&(a.status, &a.remedy)));
@@ -132,9 +112,8 @@ fn frames(file: &FileFrames) -> Check {
     } = file.frames;
     let decided = file.frames.decided();
     if decided == 0 && !main_keeps_none {
-        let remedy = "record with DWARF unwinding: proftool record -g dwarf";
         let found = "unknown: no function shows whether it keeps one";
-        return told(name, check, Status::Warn, found, remedy);
+        return fine(name, check, found);
     }
     if !file.lacks() {
         let found = format!("kept by {keeping} of the {decided} functions that need one");
@@ -148,7 +127,9 @@ fn frames(file: &FileFrames) -> Check {
             "{share} of the functions that need one do not keep it ({not_keeping} of {decided})"
         )
     };
-    told(name, check, Status::Warn, found, complete_stacks())
+    // What `record` sees to by itself is nothing to change.
+    let found = format!("{found}; record copies its stacks and unwinds them");
+    fine(name, check, found)
 }
 
 fn share(file: &FileFrames) -> String {
@@ -224,7 +205,7 @@ fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
     told(name, check, Status::Warn, found, PACKAGE)
 }
 
-fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
+fn of_library(library: &Binary, file: &FileFrames) -> Check {
     let diagnosis = library.diagnosis();
     let mut found = match file.frames.lacking() {
         None => "frame pointers unknown".to_owned(),
@@ -248,25 +229,12 @@ fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
     }
     let check = fine(&file.name, LIBRARY, found);
     let nameless = diagnosis.symbols == InfoLocation::Nowhere && !diagnosis.mini_symbols;
-    let (status, remedy) = match (decides, nameless) {
-        (true, _) => (
-            Status::Warn,
-            Some(format!(
-                "the program spends its time in it; {}",
-                complete_stacks()
-            )),
-        ),
-        (false, true) => (Status::Warn, Some(PACKAGE.to_owned())),
-        (false, false) if file.lacks() => (Status::Warn, None),
-        (false, false) => (Status::Ok, None),
-    };
-    let remedy = remedy.or_else(|| {
-        let text = "callers of samples in it may be missing; to see them: proftool record -g dwarf";
-        (status != Status::Ok).then(|| text.to_owned())
-    });
+    if !nameless {
+        return check;
+    }
     Check {
-        status,
-        remedy,
+        status: Status::Warn,
+        remedy: Some(PACKAGE.to_owned()),
         ..check
     }
 }

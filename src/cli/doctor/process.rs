@@ -136,5 +136,5 @@ fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
         .filter_map(|file| stated(&file.path).ok())
         .map(Arc::new)
         .collect();
-    files::with_libraries(&binary, &libraries, &[])
+    files::with_libraries(&binary, &libraries)
 }

@@ -128,7 +128,7 @@ fn program(path: &Path, subject: &str, reader: &Reader, recorded: RecordedStacks
     let found = format!("{share}; {why}");
     Some(match (fitting, recorded) {
         (Stacks::Copies(_), RecordedStacks::Chain | RecordedStacks::Joined(_)) => {
-            let remedy = "record with DWARF unwinding: proftool record -g dwarf";
+            let remedy = "record without -g: proftool record -- COMMAND";
             told(subject, check, Status::Warn, found, remedy)
         }
         _ => fine(subject, check, found),
@@ -179,7 +179,11 @@ fn believed(subject: &str, profile: &Profile, situation: &Situation) -> Vec<Chec
                 percent(quality.lacking)
             ),
             remedy(&["ambiguous", "contradicted"]),
-            doubtful,
+            // Stacks that were unwound by rules are right where the code cannot confirm them.
+            match quality.by_frame_pointers {
+                true => doubtful,
+                false => 0.0,
+            },
         ),
     ]
 }

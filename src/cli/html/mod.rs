@@ -21,7 +21,7 @@ use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
 use proftool::view::graph::{self, GraphView};
 use proftool::view::report::{self, Report};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 
 use super::annotate::Looking;
 use super::answer;
@@ -63,6 +63,7 @@ pub fn write(
                 selection,
                 names,
                 figures: Figures::All,
+                ranges: Ranges::Hidden,
             };
             Arranged::of(subject, computed)
         })

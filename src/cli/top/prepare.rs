@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::Collapse;
 use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 
 use super::super::advice::Situation;
 use super::listing::{Identity, Key, Listing, Whole};
@@ -63,6 +63,7 @@ impl Preparer {
             selection: &kept.selection,
             names: Names::Short,
             figures: Figures::All,
+            ranges: Ranges::Hidden,
         };
         let mut prepared = Prepared {
             seen: Arc::clone(seen),
@@ -129,6 +130,7 @@ impl Preparer {
             selection: &kept.selection,
             names: Names::Short,
             figures: Figures::All,
+            ranges: Ranges::Hidden,
         };
         let function = asked.function.find(&seen.profile);
         let text = pages::text(source, &subject, function, asked, situation);

@@ -51,6 +51,32 @@ pub(super) fn write_next(
     Ok(())
 }
 
+/// Writes the commands alone, below each other; nothing where there is no command.
+pub(super) fn write_in_brief(
+    out: &mut dyn Write,
+    questions: &[Question],
+    options: &Options,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    const TITLE: &str = "next: ";
+    let mut title = TITLE;
+    for command in questions.iter().filter_map(|it| advice.command(it)) {
+        let command = printable(&command).into_owned();
+        let width = options.width.saturating_sub(TITLE.len());
+        for line in continued(&command, width) {
+            styled(
+                out,
+                options,
+                HEADING,
+                &format!("{title:<width$}", width = TITLE.len()),
+            )?;
+            writeln!(out, "{line}")?;
+            title = "";
+        }
+    }
+    Ok(())
+}
+
 // Broken between words so that a shell reads the lines as one. An option keeps its value beside it
 // where that fits. A longer word stands alone.
 fn continued(command: &str, width: usize) -> Vec<String> {

@@ -18,8 +18,9 @@ pub(in crate::export) use table::cell_text;
 use crate::base::printable;
 use crate::export::Advice;
 use crate::export::sentences::{self, Kind};
-use crate::names::{display_width, fitted};
+use crate::names::{ARROW, display_width, fitted, shortened};
 use crate::view::doctor::Status;
+use crate::view::number;
 use crate::view::page::{Block, Page};
 use table::Sheet;
 
@@ -112,14 +113,20 @@ pub fn write(
                     write_sentence(out, options, "", Style::new(), ABOUT_LOWER_BOUNDS)?;
                 }
             }
+            Block::Brief(caveat) => {
+                let text = format!("note: {caveat}");
+                let line = cut(&printable(&text), options.width);
+                styled(out, options, NOTE, &line)?;
+                writeln!(out)?;
+            }
             Block::Line(_)
             | Block::Legend { .. }
             | Block::Caveat(_)
-            | Block::FewSamples(_)
             | Block::Restored(_)
             | Block::Hidden(_)
             | Block::OtherEvents(_)
-            | Block::BetterStacks(_) => {
+            | Block::BetterStacks(_)
+            | Block::RemedyOf(_) => {
                 for sentence in sentences::of(block, advice, &mut said) {
                     let (mark, style) = match sentence.kind {
                         Kind::Plain => ("", Style::new()),
@@ -146,6 +153,18 @@ pub fn write(
                 }
             }
             Block::Next(questions) => commands::write_next(out, questions, options, advice)?,
+            Block::NextInBrief(questions) => {
+                commands::write_in_brief(out, questions, options, advice)?;
+            }
+            Block::Path {
+                title,
+                steps,
+                whole,
+            } => {
+                for line in path_lines(title, steps, *whole, options.width) {
+                    writeln!(out, "{line}")?;
+                }
+            }
             Block::Table(_) => {
                 if let Some(sheet) = next_sheet.next() {
                     sheet.write(out, options)?;
@@ -154,6 +173,46 @@ pub fn write(
         }
     }
     Ok(())
+}
+
+/// A chain of calls in at most two lines: its steps from the outermost on, as far as there is room.
+fn path_lines(title: &str, steps: &[(String, u64)], whole: u64, width: usize) -> Vec<String> {
+    /// The most columns of a name.
+    const NAME: usize = 34;
+    let indent = display_width(title) + 2;
+    let mut lines = vec![format!("{title}: ")];
+    for (place, (name, part)) in steps.iter().enumerate() {
+        let share = number::percent(*part, whole, 1);
+        let room = width.saturating_sub(indent + ARROW.len() + share.len());
+        let step = format!("{} {share}", shortened(&printable(name), room.min(NAME)));
+        let step = if place == 0 {
+            step
+        } else {
+            format!("{}{step}", ARROW.trim_start())
+        };
+        let line = lines.last_mut().expect("the first line");
+        if place == 0 {
+            line.push_str(&step);
+        } else if display_width(line) + 1 + display_width(&step) <= width {
+            line.push(' ');
+            line.push_str(&step);
+        } else if lines.len() == 1 {
+            lines.push(format!("{:indent$}{step}", ""));
+        } else {
+            break;
+        }
+    }
+    lines
+}
+
+/// The start of a text, in at most `width` columns.
+fn cut(text: &str, width: usize) -> String {
+    if display_width(text) <= width {
+        return text.to_owned();
+    }
+    let mut line = wrapped(text, 0, width.saturating_sub(2)).swap_remove(0);
+    line.push_str(" …");
+    line
 }
 
 /// Whether a table has room for the column with this key, or no table has the column.

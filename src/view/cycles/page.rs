@@ -59,7 +59,7 @@ impl CyclesView<'_> {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks: range::settled(blocks),
+            blocks: range::settled(subject, blocks),
         }
     }
 
@@ -129,7 +129,7 @@ impl CyclesView<'_> {
             "cycle {place}: {}, {} % of the total{}",
             counted(members, "function", "functions"),
             number::percent(total, subject.selection.total(), 2),
-            range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
+            range::behind(subject, self.at_most(subject, Entry::Cycle(cycle)), " %"),
         );
         let heading = if self.summary.only_through_pointer[cycle] {
             heading + label::THROUGH_POINTER

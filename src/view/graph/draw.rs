@@ -41,7 +41,7 @@ impl GraphView<'_> {
             let most = self.summary.total_max(entry).map_or(Cell::Nothing, |most| {
                 range::cell(rounded(total), most, whole)
             });
-            format!("{}{}", percent(total), range::behind(most, "%"))
+            format!("{}{}", percent(total), range::behind(subject, most, "%"))
         };
         let reaches = |part: f64, least: f64| share(part) * 100.0 >= least;
         let shown: Vec<FunctionId> = self

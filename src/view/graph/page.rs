@@ -41,7 +41,7 @@ impl GraphView<'_> {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks: range::settled(blocks),
+            blocks: range::settled(subject, blocks),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::analysis::owners::Charged;
 use crate::analysis::report::{Hot, InCode, Summary};
 use crate::analysis::sampling_error::SamplingError;
 use crate::analysis::waits::Wait;
-use crate::profile::{FunctionId, ThreadId, pattern_of};
+use crate::profile::{FunctionId, ModuleId, ThreadId, pattern_of};
 
 /// What the report shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,14 @@ pub struct Report {
     pub by_total: Flat,
     /// For each row of `by_total`, the functions that are folded into it, outermost first.
     pub folded: Vec<Vec<String>>,
+    /// The functions of the user's own code by total, without those that hand nearly all to one
+    /// other, each with its hottest line.
+    pub own: Vec<(Row, Option<HotLine>)>,
+    /// The functions by total, each with its hottest line; those that only pass their samples on are
+    /// folded.
+    all: Vec<(Row, Option<HotLine>)>,
+    /// The self weight of the kernel, of each library and program, the heaviest first.
+    pub places: Vec<(String, u64)>,
     /// Commands with their weights, the heaviest first.
     pub commands: Vec<(String, u64)>,
     /// Threads with their weights, the heaviest first.
@@ -93,14 +101,24 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
     let merged = merged::rows(subject, summary, &by_inclusive, options.limit);
     let by_total: Vec<FunctionId> = merged.iter().map(|row| row.function).collect();
     let folded = || merged.iter().flat_map(|row| &row.folded);
-    let labels = subject.labels(by_self.iter().chain(&by_total).chain(folded()).copied());
-    let functions = flat::rows(subject, &summary.flat, &by_self, &labels)
-        .into_iter()
-        .map(|row| {
+    let is_own = |id: &FunctionId| summary.charged.owners.is_own(*id) && !summary.forwards[*id];
+    let own = by_inclusive.iter().copied().filter(is_own);
+    let own: Vec<FunctionId> = own.take(options.limit.unwrap_or(usize::MAX)).collect();
+    let named = by_self.iter().chain(&by_total).chain(folded()).chain(&own);
+    let labels = subject.labels(named.copied());
+    let with_lines = |functions: &[FunctionId]| {
+        let rows = flat::rows(subject, &summary.flat, functions, &labels).into_iter();
+        let with_line = |row: Row| {
             let hottest = hottest_line(subject, &summary.lines, &row);
             (row, hottest)
-        })
-        .collect();
+        };
+        rows.map(with_line).collect()
+    };
+    let functions = with_lines(&by_self);
+    let place = |&(module, part): &(Option<ModuleId>, u64)| {
+        let name = module.map_or("", |module| &subject.profile.modules[module].name);
+        (name.to_owned(), part)
+    };
     let mut report = Report {
         functions,
         by_total: Flat {
@@ -114,6 +132,9 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
                 row.folded.iter().map(label).collect()
             })
             .collect(),
+        own: with_lines(&own),
+        all: with_lines(&by_total),
+        places: summary.places.iter().map(place).collect(),
         commands: summary.commands.clone(),
         threads: summary.threads.clone(),
         waits: summary.waits.clone(),

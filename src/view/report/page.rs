@@ -43,7 +43,7 @@ impl Report {
         }
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks: range::settled(blocks),
+            blocks: range::settled(subject, blocks),
         }
     }
 

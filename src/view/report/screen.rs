@@ -1,204 +1,395 @@
-//! The report on one screen: the first rows of each list, and the rest in a sentence each.
+//! The report on one screen: the answer first, doubts in one line.
+//!
+//! ```text
+//!   what was run                        2 lines
+//!   commands, where several work        at most 4 rows
+//!   the hottest functions               3 rows and more
+//!   the user's own code by total        what has a fifth of all, and more
+//!   heaviest path                       at most 2 lines
+//!   where: kernel, libraries, programs  1 line, adds up to 100 %
+//!   stacks: how good they are           1 line
+//!   next commands                       2 lines
+//! ```
 
-use super::Report;
-use super::page::{hot_heading, in_code, what_is_counted};
+use super::page::what_is_counted;
+use super::{HotLine, Report};
+use crate::analysis::owners::OwnerKind;
+use crate::analysis::sampling_error::SamplingError;
+use crate::base::{About, CaveatKind};
+use crate::profile::FunctionKind;
 use crate::view::basis::Total;
+use crate::view::flat::Row;
 use crate::view::page::{Block, Page};
 use crate::view::question::Question;
-use crate::view::tree::HotLines;
-use crate::view::{Subject, caveats, certainty, number, owners, quality, range};
+use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::{Subject, certainty, number, quality};
 
-/// The lines of the screen, as long as its parts have room for their first rows.
-const LINES: usize = 40;
+/// The lines of a terminal, less one for the prompt.
+const LINES: usize = 23;
 /// The most characters of a list in a sentence.
-const WIDTH: usize = 80;
-/// The fewest rows of the first list, and the most while other lists need room.
-const SELF_ROWS: [usize; 2] = [4, 8];
-/// The fewest and the most lines of the hot paths.
-const HOT_LINES: [usize; 2] = [4, 14];
-/// The lines of both lists when they are shortest, with their headings and the legend.
-const LISTS: usize = 15;
-/// A shorter list of totals is left out, if hot paths show the largest ones.
-const TOTAL_ROWS: usize = 3;
-
-/// Returns how many lines blocks take.
-type Height<'a> = &'a dyn Fn(&[Block]) -> usize;
+const WIDTH: usize = 78;
+/// The fewest rows of the hottest functions.
+const FEWEST: usize = 3;
+/// The most rows of commands.
+const COMMANDS: usize = 4;
+/// A function of the user's own with as large a part, one in so many, is shown before further hot ones.
+const FIFTH: u64 = 5;
+/// Commands are listed where the second one has more than this part, one in so many.
+const TWENTIETH: u64 = 20;
+/// The most notes.
+const DOUBTS: usize = 2;
+/// What is missing in the code, not in stacks.
+const ON_CODE: [CaveatKind; 2] = [CaveatKind::NoSymbols, CaveatKind::GeneratedCode];
+/// The most steps of a path.
+const STEPS: usize = 8;
 
 impl Report {
-    /// The page for people, with as many rows as one screen has room for. `height` returns how many lines
-    /// a page takes where it will be shown.
+    /// The page for people, with as many rows as one screen has room for. `height` returns how many
+    /// lines a page takes where it will be shown.
     pub fn first_screen(&self, subject: &Subject, height: &dyn Fn(&Page) -> usize) -> Page {
         let page = |blocks: Vec<Block>| Page {
             unit: subject.selection.event().unit.clone(),
             blocks,
         };
-        let height: Height = &|blocks| height(&page(blocks.to_vec()));
+        let lines = |blocks: &[Block]| height(&page(blocks.to_vec()));
+        let mut head = self.summary(subject);
+        head.extend(self.busy_commands(subject));
+        let mut foot = vec![Block::Space];
+        foot.extend(self.heaviest_path(subject));
+        foot.extend(self.where_it_is(subject));
+        foot.extend(self.how_sure(subject));
+        foot.extend(better_stacks(subject));
+        foot.extend(self.doubts(subject));
+        foot.push(Block::NextInBrief(self.first_questions(subject)));
+        let room = LINES.saturating_sub(lines(&head) + lines(&foot));
+        let mut blocks = head;
+        blocks.extend(self.lists(subject, room));
+        blocks.extend(foot);
+        page(blocks)
+    }
+
+    /// The lists of functions in about this number of lines.
+    fn lists(&self, subject: &Subject, room: usize) -> Vec<Block> {
+        // An empty line, and the names of the columns.
+        const AROUND: usize = 2;
+        if self.functions.is_empty() {
+            return Vec::new();
+        }
         let what = what_is_counted(subject.selection.event());
-        let head = self.summary(subject);
-        let mut foot = self.who_in_brief(subject, what);
-        if let Some(found) = &self.in_code {
-            foot.extend(in_code(found));
+        if !self.waits.is_empty() {
+            let rows = room.saturating_sub(AROUND + 2).max(FEWEST);
+            let mut blocks = vec![Block::Space];
+            blocks.extend(self.waits_blocks(subject, what, rows));
+            return blocks;
         }
-        foot.push(Block::Space);
-        foot.push(Block::Heading("How reliable is this?".into()));
-        foot.extend(self.trust_in_brief(subject));
-        foot.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
-        if !self.next.is_empty() {
-            let is_first =
-                |question: &&Question| !matches!(question, Question::Recursion | Question::Totals);
-            let mut next: Vec<Question> = self.next.iter().filter(is_first).cloned().collect();
-            // Where there is more to know of the figures, less is said of where to go on.
-            let rest = height(&head) + height(&foot) + LISTS;
-            if rest + height(&[Block::Next(next.clone())]) > LINES && next.len() > 2 {
-                next.drain(1..next.len() - 1);
-            }
-            foot.push(Block::Next(next));
-        }
-        let fixed = height(&head) + height(&foot);
-        let mut lists = Vec::new();
-        if !self.functions.is_empty() {
-            lists = self.lists(subject, what, LINES.saturating_sub(fixed), height);
-        }
-        let blocks = head.into_iter().chain(lists).chain(foot).collect();
-        page(range::settled(blocks))
-    }
-
-    /// The lists of functions, in about this number of lines.
-    fn lists(&self, subject: &Subject, what: &str, room: usize, height: Height) -> Vec<Block> {
-        // An empty line, the heading and the names of the columns.
-        const AROUND: usize = 3;
-        let [fewest, most] = SELF_ROWS;
-        let all = if self.waits.is_empty() {
-            self.functions.len()
-        } else {
-            self.waits.len()
-        };
-        let mut rows = (room.saturating_sub(2 * AROUND) / 2)
-            .clamp(fewest, most)
-            .min(all);
-        // A short list is shown whole: a row that is left out may be the one that was looked for.
-        if all <= most {
-            rows = all;
-        }
-        let first = |rows| match self.waits.is_empty() {
-            true => self.by_self(subject, what, rows),
-            false => self.waits_blocks(subject, what, rows),
-        };
-        let mut left = room.saturating_sub(1 + height(&first(rows)));
-        let [shortest, longest] = HOT_LINES;
-        let hot = self.hot.as_ref().map(|hot| {
-            let legend = usize::from(hot.at_most.is_some());
-            let lines = left
-                .saturating_sub(AROUND + legend)
-                .clamp(shortest, longest);
-            let lines = HotLines::new(subject, hot, &self.charged.owners, lines);
-            let table = lines.table(subject);
-            let by_self = self.self_table(subject);
-            let ranges = range::cells(&table).chain(range::cells(&by_self));
-            let legend = range::short_legend(ranges);
-            let heading = Block::Heading(hot_heading(&lines, what));
-            (vec![Block::Space, heading, Block::Table(table)], legend)
-        });
-        if let Some((blocks, _)) = &hot {
-            left = left.saturating_sub(height(blocks));
-        }
-        let mut totals = self.totals(subject, what, usize::MAX);
-        let all = totals.iter().map(|block| match block {
-            Block::Table(table) => table.rows.len(),
-            _ => 0,
-        });
-        let around = height(&totals).saturating_sub(all.sum());
-        if hot.is_none() || left >= around + TOTAL_ROWS {
-            let rows = left.saturating_sub(around).max(TOTAL_ROWS);
-            totals = self.totals(subject, what, rows);
-        } else {
-            // The paths show the largest totals.
-            totals.clear();
-            let legend = hot.iter().map(|(blocks, legend)| {
-                let all: Vec<Block> = blocks.iter().chain(legend).cloned().collect();
-                height(&all) - height(blocks)
-            });
-            rows += left.saturating_sub(legend.sum());
-        }
-        let mut blocks = vec![Block::Space];
-        blocks.extend(first(rows));
-        if let Some((hot, legend)) = hot {
-            blocks.extend(hot);
-            blocks.extend(legend.filter(|_| totals.is_empty()));
-        }
-        blocks.extend(totals);
-        blocks
-    }
-
-    /// The heaviest owners, commands and threads, a sentence each.
-    fn who_in_brief(&self, subject: &Subject, what: &str) -> Vec<Block> {
         let whole = subject.selection.total();
-        let sentence = |title: String, rows: Vec<(String, u64)>| {
-            if rows.len() < 2 {
-                return None;
+        // By self weight only, where totals are not known from stacks.
+        let mut own = self.by_total_in_brief(subject);
+        let is_large = |part: u64| part >= whole.div_ceil(FIFTH);
+        let large = own.iter().filter(|(row, _)| is_large(row.total)).count();
+        let most = self.functions.len();
+        let room = room.saturating_sub(AROUND * (1 + usize::from(!own.is_empty())));
+        let mut hot = FEWEST.min(most);
+        let mut shown = large
+            .min(room.saturating_sub(hot))
+            .max(usize::from(!own.is_empty()));
+        while hot + shown < room && (hot < most || shown < own.len()) {
+            // Whichever has more to say: half as many of the user's own as of all.
+            if hot < most && (hot <= shown || shown >= own.len()) {
+                hot += 1;
+            } else {
+                shown += 1;
             }
-            let mut text = format!("{title}: ");
-            let count = rows.len();
-            for (number, (name, part)) in rows.into_iter().enumerate() {
-                let part = format!("{name} {} %", number::percent(part, whole, 2));
-                let more = format!(", {} more", count - number);
-                let width = [&*text, ", ", &part, &more].map(|text| text.chars().count());
-                // The first name is shown even where it is too wide.
-                if number > 0 && width.iter().sum::<usize>() > WIDTH {
-                    text.push_str(&more);
-                    break;
-                }
-                text.push_str(if number > 0 { ", " } else { "" });
-                text.push_str(&part);
-            }
-            Some(Block::Line(text))
-        };
-        let mut blocks = Vec::new();
-        if self.known() == Some(Total::Measured) {
-            let shares = self.charged.shares.iter();
-            let shares =
-                shares.map(|share| (owners::name(&self.charged, share).to_owned(), share.weight));
-            let mut letters = what.chars();
-            let first = letters.next().map(|c| c.to_ascii_uppercase());
-            let what: String = first.into_iter().chain(letters).collect();
-            let title = format!("{what} by crate, library or directory");
-            blocks.extend(sentence(title, shares.collect()));
         }
-        // Threads are named by their commands: a list of about as many says nothing more.
-        let commands = self.commands.clone();
-        if commands.len() * 2 <= self.threads.len() {
-            blocks.extend(sentence("Commands".into(), commands));
-        }
-        let threads = self.threads.iter().map(|&(id, weight)| {
-            let thread = &subject.profile.threads[id];
-            (format!("{} (tid {})", thread.comm, thread.tid), weight)
-        });
-        blocks.extend(sentence("Threads".into(), threads.collect()));
-        if !blocks.is_empty() {
-            blocks.insert(0, Block::Space);
+        let mut blocks = vec![Block::Space, Block::Table(self.hot_table(subject, hot))];
+        if !own.is_empty() {
+            own.truncate(shown);
+            let table = self.own_table(subject, &own);
+            blocks.extend([Block::Space, Block::Table(table)]);
         }
         blocks
     }
 
-    /// What is not known, and how good the stacks are.
-    fn trust_in_brief(&self, subject: &Subject) -> Vec<Block> {
-        let profile = subject.profile;
-        let mut blocks = caveats::notes_in_brief(profile);
-        let has_caveats = !blocks.is_empty();
-        blocks.extend(quality::sentence(profile).map(Block::Line));
-        let has_stacks = blocks.len() > usize::from(has_caveats);
-        if !has_caveats {
-            blocks.insert(0, self.without_caveats(subject));
+    /// The first functions by self weight.
+    fn hot_table(&self, subject: &Subject, rows: usize) -> Table {
+        let known = self.known();
+        let mut table = Table::new(vec![
+            Column::new("self_percent", "self %", Role::Heat),
+            Column::new("total_percent", "total %", Role::Figure),
+            Column::new("name", "hottest functions", Role::Name),
+            Column::new("line", "line", Role::Aside),
+            Column::new("module", "module", Role::Aside),
+        ]);
+        let whole = subject.selection.total();
+        for (row, line) in self.functions.iter().take(rows) {
+            let total = match known {
+                Some(Total::Measured) => Cell::Share {
+                    part: row.total,
+                    whole,
+                },
+                _ => Cell::Nothing,
+            };
+            table.rows.push(vec![
+                Cell::Share {
+                    part: row.self_weight,
+                    whole,
+                },
+                total,
+                Cell::Text(row.name.clone()),
+                place(line.as_ref()),
+                match &*row.module {
+                    "" => Cell::Nothing,
+                    module => Cell::Text(place_name(module).to_owned()),
+                },
+            ]);
         }
-        blocks.extend(
-            quality::remedies(profile)
-                .into_iter()
-                .map(Block::BetterStacks),
-        );
-        if subject.is_part() && (has_caveats || has_stacks) {
-            let scope = "Notes and stacks describe the whole file, not only the samples shown:";
-            blocks.insert(0, Block::Line(scope.into()));
+        let is_empty = |column: usize| {
+            let mut cells = table.rows.iter().map(|row| &row[column]);
+            cells.all(|cell| matches!(cell, Cell::Nothing))
+        };
+        let empty: Vec<&str> = (1..table.columns.len())
+            .filter(|&column| is_empty(column))
+            .map(|column| table.columns[column].key)
+            .collect();
+        table.without(&empty)
+    }
+
+    /// The functions of the user's own code by total, as far as it has names; of a program without
+    /// any, all functions with names. Nothing where totals are not known from stacks.
+    fn by_total_in_brief<'a>(&'a self, subject: &Subject) -> Vec<&'a (Row, Option<HotLine>)> {
+        let functions = &subject.profile.functions;
+        let is_named = |it: &&(Row, _)| functions[it.0.function].kind == FunctionKind::Named;
+        if self.known() != Some(Total::Measured) {
+            return Vec::new();
+        }
+        let own: Vec<_> = self.own.iter().filter(is_named).collect();
+        match own.is_empty() {
+            true => self.all.iter().filter(is_named).collect(),
+            false => own,
+        }
+    }
+
+    /// These functions by total.
+    fn own_table(&self, subject: &Subject, rows: &[&(Row, Option<HotLine>)]) -> Table {
+        let is_own = |row: &Row| self.charged.owners.is_own(row.function);
+        let title = match rows.iter().all(|(row, _)| is_own(row)) {
+            true => "your code, by total",
+            false => "functions by total",
+        };
+        let mut table = Table::new(vec![
+            Column::new("total_percent", "total %", Role::Heat),
+            Column::new("self_percent", "self %", Role::Figure),
+            Column::new("name", title, Role::Name),
+            Column::new("line", "line", Role::Aside),
+        ]);
+        let whole = subject.selection.total();
+        for (row, line) in rows {
+            table.rows.push(vec![
+                Cell::Share {
+                    part: row.total,
+                    whole,
+                },
+                Cell::Share {
+                    part: row.self_weight,
+                    whole,
+                },
+                Cell::Text(row.name.clone()),
+                place(line.as_ref()),
+            ]);
+        }
+        match rows.iter().all(|(_, line)| line.is_none()) {
+            true => table.without(&["line"]),
+            false => table,
+        }
+    }
+
+    /// The commands, where several have work to do.
+    fn busy_commands(&self, subject: &Subject) -> Vec<Block> {
+        let whole = subject.selection.total();
+        let is_busy = |(_, part): &&(String, u64)| *part > whole / TWENTIETH;
+        let busy = self.commands.iter().filter(is_busy).count();
+        if busy < 2 {
+            return Vec::new();
+        }
+        let mut table = Table::new(vec![
+            Column::new("percent", "%", Role::Heat),
+            Column::new("name", "command", Role::Name),
+        ]);
+        for (name, part) in self.commands.iter().take(busy.min(COMMANDS)) {
+            let share = Cell::Share { part: *part, whole };
+            table.rows.push(vec![share, Cell::Text(name.clone())]);
+        }
+        vec![Block::Space, Block::Table(table)]
+    }
+
+    /// The heaviest chain of calls: the user's own functions on it, and where it divides.
+    fn heaviest_path(&self, subject: &Subject) -> Option<Block> {
+        let hot = self.hot.as_ref()?;
+        let calls = &hot.paths.calls;
+        let owners = &self.charged.owners;
+        let path: Vec<_> = calls.nodes.ids().take(hot.paths.first).collect();
+        let nodes: Vec<_> = path.iter().map(|&id| calls.nodes.at(id)).collect();
+        let weight = |place: usize| nodes.get(place).map_or(0, |node| node.weight());
+        let mut steps: Vec<usize> = (0..nodes.len())
+            .filter(|&place| {
+                let owner = owners.of(nodes[place].function).kind;
+                // A step that passes nearly all on says little, unless it is the user's own.
+                let divides = weight(place + 1) < weight(place) / 10 * 9;
+                owner == OwnerKind::Project || divides && owner != OwnerKind::Mark
+            })
+            .collect();
+        steps.truncate(STEPS);
+        if steps.len() < 2 {
+            return None;
+        }
+        let labels = subject.labels(steps.iter().map(|&step| nodes[step].function));
+        let step = |&step: &usize| {
+            let node = &nodes[step];
+            (labels.of(node.function).to_owned(), node.weight())
+        };
+        Some(Block::Path {
+            title: "heaviest path",
+            steps: steps.iter().map(step).collect(),
+            whole: subject.selection.total(),
+        })
+    }
+
+    /// The kernel, libraries and programs by self weight, in one line.
+    fn where_it_is(&self, subject: &Subject) -> Option<Block> {
+        let whole = subject.selection.total();
+        let is_known = self.places.iter().any(|(name, _)| !name.is_empty());
+        if !is_known || whole == 0 {
+            return None;
+        }
+        let share = |part| format!("{} %", number::percent(part, whole, 1));
+        let mut text = String::from("where: ");
+        let mut left = whole;
+        for (place, (name, part)) in self.places.iter().enumerate() {
+            let item = format!("{} {}", place_name(name), share(*part));
+            let rest = format!(", {} more {}", self.places.len() - place, share(left));
+            let width = [&*text, ", ", &item, &rest].map(|text| text.chars().count());
+            if place > 0 && width.iter().sum::<usize>() > WIDTH {
+                text.push_str(&rest);
+                break;
+            }
+            if place > 0 {
+                text.push_str(", ");
+            }
+            text.push_str(&item);
+            left = left.saturating_sub(*part);
+        }
+        Some(Block::Line(text))
+    }
+
+    /// How good the stacks are, and how exact the share of the hottest function is.
+    fn how_sure(&self, subject: &Subject) -> Vec<Block> {
+        let mut parts = Vec::new();
+        let quality = subject.profile.quality.filter(|quality| quality.stacks > 0);
+        if let Some(quality) = quality {
+            let complete = number::percent(quality.rooted, quality.stacks, 1);
+            let mut text = format!("stacks: {complete} % complete");
+            let whole = subject.selection.total();
+            if let Some(points) = self.largest_doubt(whole).filter(|&points| points >= 1.0) {
+                text.push_str(&format!(", totals up to {points:.0} points too low"));
+            }
+            parts.push(text);
+        }
+        match (self.functions.first(), self.sampling_error) {
+            (
+                Some((row, _)),
+                SamplingError::Sampled {
+                    half_width,
+                    effective_samples: _,
+                },
+            ) => {
+                let share = row.self_weight as f64 / subject.selection.total().max(1) as f64;
+                // The half width is that of a share of one half.
+                let points = 100.0 * half_width * 2.0 * (share * (1.0 - share)).sqrt();
+                parts.push(format!("first row ±{points:.1} points"));
+            }
+            _ => parts.extend(certainty::line(subject, &self.sampling_error)),
+        }
+        let line = (!parts.is_empty()).then(|| Block::Line(parts.join("; ")));
+        line.into_iter().collect()
+    }
+
+    /// By how many points a total that is shown may be too low, where stacks lack callers.
+    fn largest_doubt(&self, whole: u64) -> Option<f64> {
+        let rows = self.functions.iter().chain(&self.own).map(|(row, _)| row);
+        let doubts = rows.filter_map(|row| Some(row.total_max?.weight.saturating_sub(row.total)));
+        let largest = doubts.max()?;
+        Some(100.0 * largest as f64 / whole.max(1) as f64)
+    }
+
+    /// What else has to be known: facts on the recording and the program, not on few samples.
+    fn doubts(&self, subject: &Subject) -> Vec<Block> {
+        let samples = subject.profile.quality.map_or(0, |quality| quality.stacks);
+        let caveats = subject.profile.caveats.iter();
+        let counts = caveats.filter(|caveat| match caveat.kind.is_minor() {
+            true => ON_CODE.contains(&caveat.kind) && caveat.count > samples / TWENTIETH,
+            false => true,
+        });
+        let all: Vec<_> = counts.collect();
+        let shown = all.iter().take(DOUBTS);
+        let mut blocks: Vec<Block> = shown.map(|it| Block::Brief((*it).clone())).collect();
+        let more = all.len().saturating_sub(DOUBTS);
+        if more > 0 {
+            blocks.push(Block::Line(format!("note: {more} more")));
         }
         blocks
+    }
+
+    /// Where to go on from here: to what the user's own code calls, and to the hottest function.
+    fn first_questions(&self, subject: &Subject) -> Vec<Question> {
+        if self.known() != Some(Total::Measured) || !self.waits.is_empty() {
+            return self.next.iter().take(2).cloned().collect();
+        }
+        let whole = subject.selection.total();
+        let named = self.by_total_in_brief(subject);
+        // What is nearly on all samples leads to the tree of all, and what calls little to nothing.
+        let divides = |it: &&&(Row, _)| it.0.total < whole / TWENTIETH * (TWENTIETH - 1);
+        let calls = |it: &&&(Row, _)| it.0.total - it.0.self_weight > whole / FIFTH;
+        let root = named.iter().filter(divides).find(calls);
+        let tree = root.map_or(Question::CallTree, |it| Question::Below(it.0.name.clone()));
+        let hottest = self.functions.first();
+        let detail = hottest.map(|(row, _)| Question::Detail(row.name.clone()));
+        [Some(tree), detail].into_iter().flatten().collect()
+    }
+}
+
+/// What would help, where more stacks are incomplete than one in so many.
+fn better_stacks(subject: &Subject) -> Option<Block> {
+    let quality = subject.profile.quality?;
+    let incomplete = quality.stacks - quality.rooted.min(quality.stacks);
+    if incomplete <= quality.stacks / TWENTIETH {
+        return None;
+    }
+    let remedy = quality::remedies(subject.profile).first().copied();
+    let caveats = subject.profile.caveats.iter();
+    let ended = caveats.filter(|caveat| {
+        matches!(
+            caveat.kind.subject(),
+            About::CutStacks | About::BrokenStacks
+        ) && !caveat.remedies().is_empty()
+    });
+    let worst = ended.max_by_key(|caveat| caveat.count);
+    let of_worst = || worst.cloned().map(Block::RemedyOf);
+    remedy.map(Block::BetterStacks).or_else(of_worst)
+}
+
+/// The file and the line, without the directory.
+fn place(line: Option<&HotLine>) -> Cell {
+    line.map_or(Cell::Nothing, |line| {
+        let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+        Cell::Text(format!("{file}:{}", line.line))
+    })
+}
+
+/// What people call a module: `libc` for `libc.so.6`, `kernel` for `[kernel]`.
+fn place_name(module: &str) -> &str {
+    match module {
+        "" => "unknown",
+        _ if module.starts_with('[') => module.trim_matches(['[', ']']),
+        _ => module.split_once(".so").map_or(module, |(name, _)| name),
     }
 }

@@ -26,7 +26,7 @@ pub fn drawing(
     let total_of = |id: FunctionId| {
         let total = weights.total[id];
         let most = range::cell(total, hidden.at_most[id].plus(total), whole);
-        format!("{}{}", percent(total), range::behind(most, "%"))
+        format!("{}{}", percent(total), range::behind(subject, most, "%"))
     };
     let shown: Vec<FunctionId> = weights
         .present()

@@ -148,7 +148,11 @@ pub fn arrange(
         }
     }
     let folds = owners.map_or_else(FxHashMap::default, |owners| {
-        folds::foreign_chains(subject, &calls, &chosen, owners)
+        // Upside down, a root is the hot function itself, and the figures are its own.
+        let is_inner = |id: &NodeId| calls.nodes.at(*id).parent.is_some();
+        let inner = chosen.iter().copied();
+        let inner = inner.filter(|id| direction == Direction::TopDown || is_inner(id));
+        folds::foreign_chains(subject, &calls, &inner.collect::<Vec<_>>(), owners)
     });
     let mut is_folded: IdVec<NodeId, bool> = IdVec::filled(false, calls.nodes.len());
     for (&last, fold) in &folds {
@@ -331,7 +335,7 @@ impl Tree {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),
-            blocks: range::settled(blocks),
+            blocks: range::settled(subject, blocks),
         }
     }
 

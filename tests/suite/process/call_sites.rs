@@ -18,7 +18,7 @@ use proftool::profile::{
     Thread, Weighing,
 };
 use proftool::view::detail::{Options, arrange};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, proptest};
@@ -254,6 +254,7 @@ fn the_page_shows_lines_what_is_inlined_and_what_is_hidden() {
         selection: &selection,
         names: Names::Short,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let function = FunctionId::new(1);
     let summary = Summary::of(&profile, &selection, function, Rule::Strict);

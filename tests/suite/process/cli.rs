@@ -459,7 +459,7 @@ fn colours_come_only_when_asked_for() {
 
 #[test]
 fn the_report_names_commands_that_work() {
-    let report = stdout(&answer(&["report", &fixture("names")]));
+    let report = stdout(&answer(&["report", "--full", &fixture("names")]));
     // A shell puts the lines of a long command together.
     let commands = report.replace(" \\\n", " ");
     let commands: Vec<&str> = commands

@@ -408,15 +408,23 @@ fn all_views_show_the_same_range() {
 
 #[test]
 fn a_range_is_shown_only_where_there_is_one() {
-    for command in ["flat", "report", "graph", "tree", "detail main"] {
-        let text = |name: &str| {
+    for command in ["flat", "report --full", "graph", "tree", "detail main"] {
+        let text = |name: &str, ranges: &[&'static str]| {
             let file = fixture(name);
-            let args: Vec<&str> = command.split(' ').chain([file.as_str()]).collect();
+            let words = command.split(' ').chain(ranges.iter().copied());
+            let args: Vec<&str> = words.chain([file.as_str()]).collect();
             let output = proftool(&args).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
-        assert!(text("cut").contains("at most"), "{command}");
-        assert!(!text("recursion").contains("at most"), "{command}");
+        assert!(text("cut", &["--ranges"]).contains("at most"), "{command}");
+        // Of one function it is said in any case.
+        if command != "detail main" {
+            assert!(!text("cut", &[]).contains("at most"), "{command}");
+        }
+        assert!(
+            !text("recursion", &["--ranges"]).contains("at most"),
+            "{command}"
+        );
     }
 }
 

@@ -83,14 +83,15 @@ fn an_empty_time_range_is_not_taken_for_an_empty_recording() {
 fn with_a_filter_notes_and_quality_describe_the_whole_file() {
     let data = two_processes("scope");
     let scope = "describe the whole file, not only the samples shown";
-    for view in ["report", "flat", "tree", "graph", "cycles"] {
-        let (_, page, said) = run(&[view], &data);
+    for view in ["report --full", "flat", "tree", "graph", "cycles"] {
+        let view_args: Vec<&str> = view.split(' ').collect();
+        let (_, page, said) = run(&view_args, &data);
         assert!(
             page.contains("where nothing was mapped"),
             "{view}: {page}{said}"
         );
         assert!(!page.contains(scope), "{view}: {page}");
-        let (_, page, _) = run(&[view, "--comm", "first"], &data);
+        let (_, page, _) = run(&[&view_args[..], &["--comm", "first"]].concat(), &data);
         let (before, notes) = page.split_once(scope).expect(&page);
         // Those samples are not among the ones shown.
         assert!(
@@ -99,7 +100,7 @@ fn with_a_filter_notes_and_quality_describe_the_whole_file() {
         );
         assert!(!before.contains("mapped"), "{view}: {page}");
     }
-    let (_, page, _) = run(&["report", "--comm", "first"], &data);
+    let (_, page, _) = run(&["report", "--full", "--comm", "first"], &data);
     let (_, quality) = page.split_once("Notes and stacks describe").expect(&page);
     assert!(quality.contains("of user-space stacks"), "{page}");
 }
@@ -289,15 +290,17 @@ fn proposed_commands_select_the_samples_of_the_answer() {
         let (status, document, _) = run(&["report", &filter, value, "--format", "json"], data);
         assert_eq!(status, Some(0));
         let expected = samples(&document);
-        let page = proftool(&["report", &filter, value])
-            .arg(data)
-            .env("COLUMNS", "900")
-            .output()
-            .unwrap();
-        let page = String::from_utf8(page.stdout).unwrap();
-        let (_, next) = page.split_once("Next commands\n").unwrap();
+        let page = |args: &[&str]| {
+            let args = [args, &[&filter, value]].concat();
+            let page = proftool(&args).arg(data).env("COLUMNS", "900").output();
+            String::from_utf8(page.unwrap().stdout).unwrap()
+        };
+        let (screen, full) = (page(&["report"]), page(&["report", "--full"]));
+        let (_, on_screen) = screen.split_once("\nnext: ").expect(&screen);
+        let (_, next) = full.split_once("Next commands\n").expect(&full);
+        let lines = on_screen.lines().chain(next.lines());
         let mut proposed = 0;
-        for command in next.lines().filter_map(|line| line.split_once("proftool ")) {
+        for command in lines.filter_map(|line| line.split_once("proftool ")) {
             let command = command.1;
             let given = command.find(&format!(" {filter} "));
             assert!(given.is_some(), "{command}");
@@ -320,7 +323,7 @@ fn proposed_commands_select_the_samples_of_the_answer() {
             }
             proposed += 1;
         }
-        assert!(proposed >= 4, "{filter}: {next}");
+        assert!(proposed >= 6, "{filter}: {on_screen}{next}");
     }
 }
 

@@ -11,7 +11,7 @@ use proftool::export::{folded as folded_text, svg};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, Profile, Selection};
 use proftool::view::tree::Direction;
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, proptest};
 
@@ -60,6 +60,7 @@ fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
         selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     }
 }
 

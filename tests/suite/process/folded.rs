@@ -297,7 +297,13 @@ fn suggested_commands_keep_the_unit() {
     std::fs::create_dir_all(&directory).unwrap();
     let file = directory.join("two.folded");
     std::fs::write(&file, "main;a 1000\nmain;b 500\n").unwrap();
-    let args = ["report", file.to_str().unwrap(), "--folded-unit", "us"];
+    let args = [
+        "report",
+        "--full",
+        file.to_str().unwrap(),
+        "--folded-unit",
+        "us",
+    ];
     let output = crate::support::cli::proftool(&args).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let next: Vec<&str> = text

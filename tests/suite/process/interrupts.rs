@@ -7,7 +7,7 @@ use proftool::analysis::graph::Options;
 use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
-use proftool::view::{Figures, Names, Subject, graph};
+use proftool::view::{Figures, Names, Ranges, Subject, graph};
 
 use crate::support::cli::proftool;
 use crate::support::elf::Elf;
@@ -29,6 +29,7 @@ fn page(profile: &Profile) -> (usize, String) {
         selection: &selection,
         names: Names::Short,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let found = Summary::of(profile, &selection, &Options::default());
     assert_eq!(found.recursive.len(), 1, "only walk calls itself");

@@ -564,7 +564,13 @@ fn no_stack_begins_in_generated_code() {
     let json: serde_json::Value =
         serde_json::from_str(&answer(&["report", "--format", "json"])).unwrap();
     assert_eq!(json["quality"]["broken"]["samples"], 3, "{json}");
-    let text = answer(&["report"]).replace("\n      ", " ");
+    // The screen has the remedy alone.
+    let screen = answer(&["report"]);
+    assert!(
+        screen.contains("For better stacks: run java with"),
+        "{screen}"
+    );
+    let text = answer(&["report", "--full"]).replace("\n      ", " ");
     let note = "3 samples where frame pointers led nowhere: to no caller, or to an address that is \
                 unmapped or follows no call: code in no file\nhint: run java with \
                 -XX:+PreserveFramePointer";

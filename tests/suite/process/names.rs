@@ -15,7 +15,7 @@ use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Selection,
     Thread,
 };
-use proftool::view::{Figures, Names, Subject, flat};
+use proftool::view::{Figures, Names, Ranges, Subject, flat};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select as of_slice;
@@ -36,6 +36,7 @@ fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
         selection,
         names: Names::Short,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     }
 }
 
@@ -547,7 +548,7 @@ proptest! {
 #[test]
 fn a_mark_that_is_charged_is_named() {
     let path = file(
-        "marks",
+        "charged-mark",
         "std::rt::lang_start;[truncated] 3\nmain;app::run 1\n",
     );
     let shares = output(&["flat", "--by", "crate", "--format", "csv", &path]);

@@ -9,7 +9,7 @@ use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
 use proftool::profile::{FunctionId, Profile};
 use proftool::view::table::Cell;
 use proftool::view::tree::{self as view, Direction};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest,
@@ -269,6 +269,7 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
         selection: &selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let tree = top_down(profile, collapse);
     let options = view::Options::default();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proftool::analysis::detail::{self, Detail, Neighbour, Rule};
 use proftool::names::search::{self, Found};
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
@@ -255,6 +255,7 @@ fn found(profile: &Profile, text: &str) -> Vec<String> {
         selection: &selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let candidates: Vec<FunctionId> = profile.functions.ids().collect();
     match search::find(&subject.naming(), &candidates, text) {

@@ -9,7 +9,7 @@ use proftool::profile::{
     Callee, EventId, Filter, FunctionId, Listing, Position, Profile, SourceText,
 };
 use proftool::view::annotate::{AnnotateView, Base, Material, Options, arrange};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::support::annotate::{Taken, build_timed, listing, of, samples, settled};
@@ -195,6 +195,7 @@ fn the_page_shows_lines_and_code_with_their_weights() {
         selection: &selection,
         names: Names::Short,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let look = text::Options {
         width: 80,

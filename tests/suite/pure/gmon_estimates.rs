@@ -9,7 +9,7 @@ use proftool::analysis::report::Summary;
 use proftool::analysis::{cycles, function};
 use proftool::export::{Facts, json};
 use proftool::view::{
-    Figures, Names, Subject, cycles as cycles_view, detail as detail_view, flat,
+    Figures, Names, Ranges, Subject, cycles as cycles_view, detail as detail_view, flat,
     graph as graph_view, report,
 };
 use proptest::collection::vec;
@@ -50,6 +50,7 @@ fn subject(built: &Built) -> Subject<'_> {
         selection: &built.selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     }
 }
 

@@ -23,7 +23,7 @@ use proftool::profile::{
 use proftool::view::question::Question;
 use proftool::view::tree::Direction;
 use proftool::view::{
-    Figures, Names, Subject, detail as detail_view, flat, report, tree as tree_view,
+    Figures, Names, Ranges, Subject, detail as detail_view, flat, report, tree as tree_view,
 };
 use proptest::collection::vec;
 use proptest::prelude::{
@@ -285,6 +285,7 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         selection: &selection,
         names,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let figures = analysis::flat::Summary::of(profile, &selection);
     let flat = flat::arrange(&subject, &figures, &flat::Options::default());
@@ -412,6 +413,7 @@ fn survives_folding(profile: &Profile) -> Result<(), TestCaseError> {
         selection: &selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let mut out = Vec::new();
     let tree = Stacks::new(profile, &selection).top_down(Collapse::None);
@@ -525,7 +527,7 @@ proptest! {
         let weights = inclusive::by_function(&profile, &selection);
         let present: Vec<_> = weights.present().collect();
         for names in [Names::Short, Names::Full] {
-            let subject = Subject { profile: &profile, selection: &selection, names, figures: Figures::All };
+            let subject = Subject { profile: &profile, selection: &selection, names, figures: Figures::All, ranges: Ranges::Hidden };
             let figures = analysis::flat::Summary::of(&profile, &selection);
             let flat = flat::arrange(&subject, &figures, &flat::Options::default());
             let mut out = Vec::new();

@@ -27,8 +27,8 @@ fn profile(stacks: &[(Vec<u8>, u64)]) -> Profile {
     folded::read(text.as_bytes(), &mut |_| {}).unwrap()
 }
 
-fn screen(profile: &Profile, width: usize) -> String {
-    shown(profile, true, width, &Facts)
+fn full(profile: &Profile) -> String {
+    shown(profile, false, 100, &Facts)
 }
 
 proptest! {
@@ -86,10 +86,10 @@ proptest! {
     }
 
     #[test]
-    fn the_first_screen_has_forty_lines_at_most(stacks in stacks()) {
+    fn the_first_screen_fits_a_terminal_of_24_lines(stacks in stacks()) {
         for width in [80, 120] {
-            let page = screen(&profile(&stacks), width);
-            prop_assert!(page.lines().count() <= 40, "{}", page);
+            let page = shown(&profile(&stacks), true, width, &Facts);
+            prop_assert!(page.lines().count() <= 23, "{}", page);
         }
     }
 }
@@ -98,7 +98,7 @@ proptest! {
 fn a_hot_path_says_what_is_left_where_it_branches() {
     let text = "main;run;parse;lex 40\nmain;run;parse;fold 20\nmain;run;emit 25\nmain;run;a 5\n\
                 main;run;b 4\nmain;run;c 3\nmain 3\n";
-    let page = screen(&folded::read(text.as_bytes(), &mut |_| {}).unwrap(), 100);
+    let page = full(&folded::read(text.as_bytes(), &mut |_| {}).unwrap());
     let lines: Vec<&str> = page
         .lines()
         .skip_while(|line| !line.starts_with("Hot path"))
@@ -120,7 +120,7 @@ fn a_hot_path_says_what_is_left_where_it_branches() {
 fn a_long_path_is_cut_or_folded_but_never_longer_than_ten_lines() {
     let names: Vec<String> = (0..60).map(|level| format!("level{level}")).collect();
     let text = format!("{} 90\n{} 10\n", names.join(";"), names[..30].join(";"));
-    let page = screen(&folded::read(text.as_bytes(), &mut |_| {}).unwrap(), 100);
+    let page = full(&folded::read(text.as_bytes(), &mut |_| {}).unwrap());
     let lines = page
         .lines()
         .skip_while(|line| !line.starts_with("Hot path"))

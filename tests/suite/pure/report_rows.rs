@@ -9,7 +9,7 @@ use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Thread};
 use proftool::view::report::{self, Report};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
 
@@ -26,6 +26,7 @@ fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
         selection: &selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let options = report::Options { limit, min: 0.0 };
     let owners = Owners::of_profile(profile, &[]);

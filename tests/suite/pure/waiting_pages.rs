@@ -9,7 +9,7 @@ use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Sel
 use proftool::view::page::Page;
 use proftool::view::question::Question;
 use proftool::view::tree::{self, Direction, Notes};
-use proftool::view::{Figures, Names, Subject, report};
+use proftool::view::{Figures, Names, Ranges, Subject, report};
 
 const MODULES: [&str; 3] = ["app", "libc.so.6", "[kernel]"];
 
@@ -69,6 +69,7 @@ fn with<T>(event: Event, make: impl Fn(&Profile, &Selection, &Subject) -> T) -> 
         selection: &selection,
         names: Names::Short,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     make(&profile, &selection, &subject)
 }
@@ -93,8 +94,7 @@ fn report_of(event: Event) -> (String, Vec<Question>) {
         let owners = Owners::of_profile(profile, &own);
         let summary = Summary::of(profile, selection, owners, false);
         let report = report::arrange(subject, &summary, &options);
-        let height = |page: &Page| written(page).lines().count();
-        (written(&report.first_screen(subject, &height)), report.next)
+        (written(&report.page(subject)), report.next)
     })
 }
 

@@ -10,7 +10,7 @@ use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Line, Module, Profile, Selection, Thread,
     Weighing,
 };
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 
@@ -153,6 +153,7 @@ pub fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a
         selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     }
 }
 

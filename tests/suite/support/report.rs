@@ -7,7 +7,7 @@ use proftool::export::{Advice, text};
 use proftool::profile::{EventId, Filter, Profile};
 use proftool::view::page::Page;
 use proftool::view::question::Question;
-use proftool::view::{Figures, Names, Subject, report};
+use proftool::view::{Figures, Names, Ranges, Subject, report};
 
 /// What a front end may add to the facts.
 pub struct Words;
@@ -33,6 +33,7 @@ pub fn shown(profile: &Profile, is_screen: bool, width: usize, advice: &dyn Advi
         selection: &selection,
         names: Names::Short,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let options = report::Options {
         limit: Some(10),

@@ -60,6 +60,7 @@ pub fn built(stacks: &str) -> (Builder, HashMap<&str, FunctionId>) {
                     path: module.into(),
                 });
                 let mut function = Function::named(name, module);
+                function.language = proftool::names::of_text(name);
                 if name.starts_with('[') {
                     function.kind = FunctionKind::Mark;
                 }

@@ -9,7 +9,7 @@ use proftool::analysis::tree::{Collapse, Stacks};
 use proftool::export::{folded, pprof, speedscope};
 use proftool::input::{self, Options};
 use proftool::profile::{Filter, Selection};
-use proftool::view::{Figures, Names, Subject};
+use proftool::view::{Figures, Ranges, Names, Subject};
 
 /// Frames of all stacks together that are written again: few enough to be quick.
 const FRAMES: usize = 1 << 16;
@@ -46,6 +46,7 @@ pub fn check(bytes: &[u8]) {
         selection: &selection,
         names: Names::Full,
         figures: Figures::All,
+        ranges: Ranges::Hidden,
     };
     let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
     again(&selection, |out| folded::write(out, &subject, &tree));
