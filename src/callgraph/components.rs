@@ -10,12 +10,12 @@ use super::{ArcId, CallArc, CallGraph};
 use crate::base::Lists;
 
 /// Which component each function is in.
-pub(crate) struct Components {
+pub(super) struct Components {
     /// For each function the number of its component. Over arcs that count, no component leads to
     /// one with a larger number.
-    pub(crate) of: Vec<u32>,
+    pub(super) of: Vec<u32>,
     /// The number of functions of each component.
-    pub(crate) sizes: Vec<u32>,
+    pub(super) sizes: Vec<u32>,
     /// A function of each component.
     pub(super) firsts: Vec<u32>,
 }
@@ -27,18 +27,13 @@ impl Components {
         let arcs: Vec<(u32, u32)> = arcs
             .map(|(_, arc)| (arc.from.index() as u32, arc.to.index() as u32))
             .collect();
-        Components::of_arcs(graph.functions(), arcs.iter().copied())
-    }
-
-    /// Those of functions that are numbered from 0 on, and callers with their callees.
-    pub(crate) fn of_arcs(
-        functions: usize,
-        arcs: impl Iterator<Item = (u32, u32)> + Clone,
-    ) -> Components {
-        let to_callers = arcs.clone().map(|(from, to)| (to as usize, from));
+        let functions = graph.functions();
+        let to_callers = arcs.iter().map(|&(from, to)| (to as usize, from));
         let finished = finish_order(&Lists::new(functions, to_callers));
-        let to_callees = arcs.map(|(from, to)| (from as usize, to));
-        Components::collect(&Lists::new(functions, to_callees), &finished)
+        let to_callees = arcs.iter().map(|&(from, to)| (from as usize, to));
+        let callees = Lists::new(functions, to_callees);
+        drop(arcs);
+        Components::collect(&callees, &finished)
     }
 
     /// The second search: what is reached from the function that was finished last is its

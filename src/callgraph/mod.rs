@@ -23,7 +23,6 @@ mod observed;
 mod ordered;
 
 pub use calls::{Calls, CallsOfCycle, CallsOfFunction};
-pub(crate) use components::Components;
 pub use cycles::{CycleId, Cycles, GroupId};
 
 use crate::base::{IdVec, define_id};

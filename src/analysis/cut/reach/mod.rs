@@ -27,13 +27,14 @@ mod known;
 
 use std::cmp::Reverse;
 
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 
 use self::known::{Known, calls};
 use super::holes::{Hole, Holes};
 use super::is_row;
-use crate::base::{IdVec, Lists, define_id};
-use crate::callgraph::Components;
+use crate::base::{IdVec, define_id};
 use crate::profile::{FunctionId, FunctionKind, Profile};
 
 define_id! {
@@ -120,17 +121,13 @@ impl Reach {
     pub(super) fn of(profile: &Profile, holes: &Holes) -> Reach {
         let known = Known::of(profile);
         let calls = calls(profile, &known);
-        let arcs = calls
-            .iter()
-            .map(|(from, to)| (from.index() as u32, to.index() as u32));
-        let components = Components::of_arcs(known.ways.len(), arcs);
-        let classes = classes(holes, &components.of);
+        let components = components(known.ways.len(), &calls);
+        let classes = classes(holes, &components, known.ways.len());
         let calls = Calls {
             starts: starts(known.ways.len(), &calls),
             calls,
-            components: members(&components),
+            components,
         };
-        drop(components);
         let mut certain: IdVec<Node, Reached> = IdVec::filled(Reached::default(), known.ways.len());
         for id in certain.ids() {
             certain[id].ways = known.ways[id];
@@ -213,8 +210,8 @@ struct Calls {
     calls: Vec<(Node, Node)>,
     // For each node where its calls begin; one more entry behind the last.
     starts: Vec<u32>,
-    // The members of each that is strongly connected, callees first.
-    components: Lists<Node>,
+    // Strongly connected, callees first.
+    components: Vec<Vec<Node>>,
 }
 
 impl Calls {
@@ -226,7 +223,7 @@ impl Calls {
     // Gives each node what its callees have, and theirs. The members of a component all reach the
     // same.
     fn to_callers(&self, reached: &mut IdVec<Node, Reached>) {
-        for members in (0..self.components.len()).map(|number| self.components.of(number)) {
+        for members in &self.components {
             let mut all = Reached::default();
             for &member in members {
                 all.add(reached[member]);
@@ -242,8 +239,7 @@ impl Calls {
 
     // Gives each node the classes that its callers have, and theirs.
     fn to_callees(&self, classes: &mut IdVec<Node, u64>) {
-        for number in (0..self.components.len()).rev() {
-            let members = self.components.of(number);
+        for members in self.components.iter().rev() {
             let all = members.iter().fold(0, |all, &member| all | classes[member]);
             if all == 0 {
                 continue;
@@ -269,18 +265,31 @@ fn starts(nodes: usize, calls: &[(Node, Node)]) -> Vec<u32> {
     starts
 }
 
-// As one list: almost all have one member, and each of millions of addresses is one.
-fn members(components: &Components) -> Lists<Node> {
-    let nodes = components.of.iter().enumerate();
-    let members = nodes.map(|(node, &number)| (number as usize, Node::new(node)));
-    Lists::new(components.sizes.len(), members)
+fn components(nodes: usize, calls: &[(Node, Node)]) -> Vec<Vec<Node>> {
+    let mut graph = DiGraph::<(), ()>::with_capacity(nodes, calls.len());
+    for _ in 0..nodes {
+        graph.add_node(());
+    }
+    for &(from, to) in calls {
+        let [from, to] = [from, to].map(|id| NodeIndex::new(id.index()));
+        graph.add_edge(from, to, ());
+    }
+    let ids = |nodes: Vec<NodeIndex>| nodes.into_iter().map(|n| Node::new(n.index()));
+    let components = kosaraju_scc(&graph).into_iter();
+    components.map(|nodes| ids(nodes).collect()).collect()
 }
 
 // Holes between functions of the same components are one class: whatever can be in one of them can
 // be in all. So are those with the same candidates.
-fn classes(holes: &Holes, component_of: &[u32]) -> Vec<u64> {
+fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
+    let mut component: IdVec<Node, u32> = IdVec::filled(0, nodes);
+    for (number, members) in (0..).zip(components) {
+        for &member in members {
+            component[member] = number;
+        }
+    }
     let ends = |hole: Hole| {
-        let of = |function: FunctionId| component_of[function.index()];
+        let of = |function| component[Node::of(function)];
         match hole.candidates {
             Some(candidates) => (None, None, Some(candidates)),
             None => (hole.outer.map(of), Some(of(hole.inner)), None),
