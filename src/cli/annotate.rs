@@ -26,25 +26,24 @@ const CONTEXT: usize = 3;
 
 /// The arguments of `proftool annotate`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
-    /// The function: its full or short name, its label or symbol, a unique part of the name, or a
-    /// regular expression.
+    /// Its name, label or symbol, a unique part, or a regular expression.
     function: String,
     #[command(flatten)]
     query: Query,
-    /// Show machine code, with the source lines between the instructions.
+    /// Machine code, with source lines between instructions.
     #[arg(long)]
     asm: bool,
     #[command(flatten)]
     listing: ListingArgs,
-    /// Lines shown before and after each line with samples [default: 3]
+    /// Lines around each line with samples [default: 3]
     #[arg(long, value_name = "N")]
     context: Option<usize>,
-    /// What percentages are shares of.
+    /// What percentages are of.
     #[arg(long, value_parser = choice::BASE, default_value = "total")]
     base: annotate::Base,
-    /// Show the whole function.
+    /// The whole function.
     #[arg(long, conflicts_with = "context")]
     all: bool,
     #[command(flatten)]
@@ -54,42 +53,47 @@ pub struct Args {
 /// How the code of a function is listed.
 #[derive(clap::Args, Clone)]
 pub struct ListingArgs {
-    /// Syntax of the machine code.
+    /// Syntax of machine code.
     #[arg(long, value_parser = choice::SYNTAX, default_value = "att")]
     pub syntax: Syntax,
-    /// Directory of the source files, which are found in it by the end of their recorded paths; or
-    /// all, to show every file that you can read.
+    /// Where source files are.
+    ///
+    /// They are found in DIR by the end of their paths; with all, every file that you can read is
+    /// shown.
     #[arg(long, value_name = "DIR|all", value_parser = sources::choice)]
     pub source: Option<SourceChoice>,
 }
 
+const MANUAL: &str = "\
+self: samples taken in the line. total: samples taken in it or in what it
+calls, each once per line. Inlined code counts for the total of the line that
+it is inlined into, and for the self time of its own function.
+
+With --asm, and without debug information, figures are those of the machine
+code, with all that is inlined, as in perf annotate. Kernel code is that of the
+running kernel if it made the recording (/proc/kcore, for root), else of a
+vmlinux with its build ID. Generated code is shown if the runtime wrote a
+jitdump file (node --perf-prof, Java with perf's JVMTI agent); a perf-PID.map
+has only names.
+
+Source files are searched in --source DIR, at the recorded path, then in the
+debug information (clang -gembed-source). JSON, CSV, redirected output and
+pages (report --html) have the text of a file only if it looks like source:
+
+  - below the directory of the compilation, or of the file in the line table,
+    without symbolic links from there
+  - readable for its group or all users; or named as source (.c, .rs), without
+    a hard link, below the directory of the compilation or the main source
+  - with the lines that are shown, and the MD5 that DWARF 5 states
+
+For root, also on the screen, the owner of the program must be able to read it.
+Files in /proc, /sys and /dev are never shown. A note has what is left out.";
+
 const EXAMPLES: &str = "\
-Each line has two figures. self: samples taken in the line itself. total:
-samples taken in it or in what it calls. A sample counts once per line, also
-under recursion. Both are shares of the function's total, unless --base says
-otherwise. Inlined code counts towards the total of the line that it is inlined
-into, and towards the self time of its own function.
-
-With --asm the figures are those of the machine code, including everything
-inlined into the function, as in perf annotate. Without debug information the
-machine code is shown even without --asm. Source files are searched in the
-directory given by --source, then at the recorded path, then in the debug
-information (clang -gembed-source). Files in /proc, /sys and /dev are never
-shown. In JSON, CSV and redirected output, as in a page, a file must also look
-like source: proftool help formats.
-
-Kernel code is that of the running kernel, if the recording was made under it:
-its memory (/proc/kcore, for root), else a vmlinux with its build ID. Code that
-a runtime compiled is shown if it wrote a jitdump file (node --perf-prof, Java
-with perf's JVMTI agent); a perf-PID.map has names only.
-
 Examples:
-  proftool annotate parse                   the lines of parse in perf.data
-  proftool annotate parse other.data        in another file: the function comes first
-  proftool annotate parse --asm --min 1     instructions of 1 % and more
-  proftool annotate parse --asm --base self percentages of perf annotate
-  proftool annotate parse --all             all lines of the function
-  proftool annotate parse --source ~/src    with sources that have moved";
+  proftool annotate parse other.data         the function, then the file
+  proftool annotate parse --asm --base self  percentages of perf annotate
+  proftool annotate parse --source ~/src     with sources that have moved";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(Needs::ADDRESSES)?;

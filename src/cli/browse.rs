@@ -27,7 +27,7 @@ use super::top::{self, Seen, Shown, Source, Start, State, Written};
 
 /// The arguments of `proftool browse`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
     #[command(flatten)]
     query: Query,
@@ -39,19 +39,18 @@ pub struct Args {
     screen: ScreenArgs,
 }
 
-const EXAMPLES: &str = "\
-The screen is that of proftool top. The keys 1 to 4 choose the view (flat,
-graph, tree, cycles). Enter shows the selected function in detail, a its source
-lines, a again its machine code. / filters lines, f stacks, t a command or
-thread, T the time. ? lists all keys, and q quits. The numbers are those of the
-commands of these names with the same filters; graph and cycles show sampled
-calls only, as with --static off.
+const MANUAL: &str = "\
+The screen is that of proftool top. 1 to 4 choose flat, graph, tree or cycles;
+Enter shows a function in detail, a its source lines, a again its machine code.
+/ filters lines, f stacks, t a command or thread, T the time. ? lists all keys,
+q quits. Figures are those of the commands of these names; calls that only the
+code has are left out (--static off).";
 
+const EXAMPLES: &str = "\
 Examples:
-  proftool browse                     look around in perf.data
-  proftool browse profile.pb.gz       any file that the other commands read
-  proftool browse --time 10..20       only a part of the recording
-  proftool browse --by module         programs and libraries instead of functions";
+  proftool browse profile.pb.gz
+  proftool browse --time 10..20
+  proftool browse --by module";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !top::can_be_drawn_on() {

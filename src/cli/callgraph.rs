@@ -23,64 +23,72 @@ const SIMILAR: usize = 5;
 
 /// The arguments of `proftool callgraph`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 #[command(group = ArgGroup::new("part").multiple(false))]
 pub struct Args {
-    /// Programs, shared libraries, object files or kernel modules; calls between them are resolved.
+    /// Programs, libraries, object files, kernel modules.
+    ///
+    /// Calls between them are resolved.
     #[arg(required_unless_present = "with", value_name = "BINARY")]
     binaries: Vec<PathBuf>,
-    /// Only this function, with all its callers and callees: a name, a part of it, or a regular
-    /// expression.
+    /// Only this function, with its callers and callees.
+    ///
+    /// A name, a part of it, or a regular expression.
     #[arg(long, value_name = "NAME", group = "part")]
     function: Option<String>,
-    /// Only what this function can call, directly or through others.
+    /// Only what this function can call.
+    ///
+    /// Directly or through others.
     #[arg(long, value_name = "NAME", group = "part")]
     reachable_from: Option<String>,
-    /// Only functions that no direct call reaches, and the functions that take their address.
+    /// Only functions that no direct call reaches.
+    ///
+    /// With the functions that take their address.
     #[arg(long, group = "part")]
     roots: bool,
-    /// Only cycles: the recursion that the code allows.
+    /// Only the recursion that the code allows.
     #[arg(long, group = "part")]
     cycles: bool,
-    /// Add the samples of this recording: weights, indirect calls, and coverage. Without BINARY all
-    /// sampled files are read.
+    /// Add the samples of this recording.
+    ///
+    /// Weights, indirect calls, coverage. Without BINARY all sampled files are read.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
-    /// Attribute inlined code to the function that was inlined (needs debug information) [default
-    /// with --with].
+    /// Inlined functions as their own.
+    ///
+    /// Needs debug information [default with --with].
     #[arg(long, conflicts_with = "no_inline")]
     inline: bool,
-    /// Attribute inlined code to the function that contains it.
+    /// Inlined code in the function that contains it.
     #[arg(long)]
     no_inline: bool,
-    /// Directory to search first for programs and libraries. Where it lacks one, the file at the
-    /// recorded path is used if its build ID is the recorded one.
+    /// Search programs and libraries here first.
+    ///
+    /// Then at the recorded path, if they have the recorded build ID there.
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
 }
 
-const EXAMPLES: &str = "\
-callgraph reads the machine code and does not run it. An arc from A to B has
-one of five kinds:
+const MANUAL: &str = "\
+callgraph reads machine code and does not run it. An arc from A to B is:
 
   call     A calls B
-  tail     A jumps to B, which then returns to the caller of A
+  tail     A jumps to B, which then returns to A's caller
   import   A calls B by name, through a pointer that the loader fills in
-  inlined  A contains a copy of B (--inline, from debug information)
-  pointer  A takes the address of B; what then calls B is unknown, so this arc
-           forms no cycle
+  inlined  A contains a copy of B (--inline)
+  pointer  A takes the address of B: what calls B is unknown, so this arc forms
+           no cycle
 
-The targets of indirect calls are unknown, so these calls are only counted.
-Functions of a stripped program are named by address (sub_1234).
+Indirect calls have unknown targets, and are only counted. Functions without
+names are called by address (sub_1234).";
 
+const EXAMPLES: &str = "\
 Examples:
-  proftool callgraph ./app                          the functions with most calls, and their callees
-  proftool callgraph ./app libapp.so --cycles       the recursion that is possible
-  proftool callgraph ./app --reachable-from parse --format dot | dot -Tsvg > parse.svg
-  proftool callgraph ./app --with perf.data         how much of the code the samples cover
-  proftool callgraph ./app --format json | jq '.cycles'";
+  proftool callgraph ./app libapp.so --cycles
+  proftool callgraph ./app --reachable-from parse --format dot > parse.dot
+  proftool callgraph ./app --with perf.data   how much the samples cover";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = input::Options {

@@ -13,7 +13,7 @@ use proftool::view::Names;
 use proftool::view::annotate::Base;
 use proftool::view::flat::Sort;
 
-// Its name, what help says of it, and what it stands for.
+// Its name, what help says of it, if anything, and what it stands for.
 type Value<T> = (&'static str, &'static str, T);
 
 #[derive(Debug)]
@@ -37,22 +37,25 @@ impl<T: Copy + Send + Sync + 'static> TypedValueParser for Choice<T> {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let values = self.0.iter();
-        let values = values.map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+        let values = values.map(|(name, help, _)| match help.is_empty() {
+            true => PossibleValue::new(*name),
+            false => PossibleValue::new(*name).help(*help),
+        });
         Some(Box::new(values))
     }
 }
 
 pub const COLLAPSE: Choice<Collapse> = Choice(&[
-    ("none", "None; every call is a line", Collapse::None),
-    ("direct", "Direct recursion only", Collapse::Direct),
+    ("none", "Every call is a line", Collapse::None),
+    ("direct", "Calls of a function by itself", Collapse::Direct),
     (
         "conservative",
-        "Also calls whose collapse removes no function from a call chain",
+        "Calls whose collapse removes no function from a chain",
         Collapse::Conservative,
     ),
     (
         "full",
-        "All recursive calls; no function appears twice in a call chain",
+        "No function is twice in a chain of calls",
         Collapse::Full,
     ),
 ]);
@@ -60,7 +63,7 @@ pub const COLLAPSE: Choice<Collapse> = Choice(&[
 pub const NAMES: Choice<Names> = Choice(&[
     (
         "short",
-        "Without parameters, template arguments and generics",
+        "Without parameters and template arguments",
         Names::Short,
     ),
     ("full", "As demangled", Names::Full),
@@ -71,28 +74,20 @@ pub const NAMES: Choice<Names> = Choice(&[
 pub const SORT: Choice<Sort> = Choice(&[
     (
         "self",
-        "The weight of the samples taken in the function itself",
+        "Samples taken in the function itself",
         Sort::SelfWeight,
     ),
     (
         "total",
-        "The weight of the samples with the function on the stack",
+        "Samples with the function on the stack",
         Sort::Total,
     ),
-    ("name", "The name", Sort::Name),
-    (
-        "samples",
-        "The number of samples taken in the function itself",
-        Sort::Samples,
-    ),
+    ("name", "", Sort::Name),
+    ("samples", "Self, in numbers of samples", Sort::Samples),
 ]);
 
 pub const MODEL: Choice<Model> = Choice(&[
-    (
-        "measured",
-        "From whole stacks, without assumptions",
-        Model::Measured,
-    ),
+    ("measured", "From whole stacks", Model::Measured),
     (
         "propagated",
         "By call counts, as gprof does",
@@ -100,7 +95,7 @@ pub const MODEL: Choice<Model> = Choice(&[
     ),
     (
         "fonseca",
-        "As gprof does, and propagated within cycles",
+        "As gprof does, and within cycles, too",
         Model::Fonseca,
     ),
 ]);
@@ -108,40 +103,34 @@ pub const MODEL: Choice<Model> = Choice(&[
 pub const RULE: Choice<Rule> = Choice(&[
     (
         "strict",
-        "The time below the call, without the self time of the function itself",
+        "Below the call, without the self time of the function itself",
         Rule::Strict,
     ),
-    ("whole", "All time below the call", Rule::Whole),
+    (
+        "whole",
+        "All below the call, as in PurifyPlus 7",
+        Rule::Whole,
+    ),
 ]);
 
 pub const BASE: Choice<Base> = Choice(&[
-    (
-        "total",
-        "The function's total: self % and total % can be compared",
-        Base::Total,
-    ),
+    ("total", "The function's total", Base::Total),
     (
         "self",
-        "The function's self weight, as in perf annotate; without total %",
+        "Its self weight, as in perf annotate",
         Base::SelfWeight,
     ),
     ("all", "All samples, as in flat", Base::All),
 ]);
 
-pub const SYNTAX: Choice<Syntax> = Choice(&[
-    ("att", "AT&T, as objdump and perf print it", Syntax::Att),
-    ("intel", "Intel", Syntax::Intel),
-]);
+pub const SYNTAX: Choice<Syntax> =
+    Choice(&[("att", "", Syntax::Att), ("intel", "", Syntax::Intel)]);
 
 pub const FOLDED_UNIT: Choice<Weights> = Choice(&[
-    ("samples", "Numbers of samples", Weights::Samples),
-    (
-        "ns",
-        "Nanoseconds; proftool writes them for events that measure time",
-        Weights::Time(1),
-    ),
-    ("us", "Microseconds", Weights::Time(1_000)),
-    ("ms", "Milliseconds", Weights::Time(1_000_000)),
-    ("s", "Seconds", Weights::Time(1_000_000_000)),
-    ("bytes", "Bytes", Weights::Bytes),
+    ("samples", "", Weights::Samples),
+    ("ns", "", Weights::Time(1)),
+    ("us", "", Weights::Time(1_000)),
+    ("ms", "", Weights::Time(1_000_000)),
+    ("s", "", Weights::Time(1_000_000_000)),
+    ("bytes", "", Weights::Bytes),
 ]);

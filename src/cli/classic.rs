@@ -14,10 +14,10 @@ use super::query::Query;
 /// Whether gprof's own text is printed.
 #[derive(clap::Args, Debug)]
 pub struct Classic {
-    /// Print a gmon.out exactly as GNU gprof 2.40 does.
+    /// Print a gmon.out as GNU gprof 2.40 does.
     #[arg(long)]
     classic: bool,
-    /// With --classic: also print functions without time or calls (gprof -z).
+    /// With --classic: also unused functions (gprof -z).
     #[arg(short, long, requires = "classic")]
     zeros: bool,
 }

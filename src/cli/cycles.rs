@@ -16,7 +16,7 @@ const CYCLES: usize = 5;
 
 /// The arguments of `proftool cycles`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
     #[command(flatten)]
     query: Query,
@@ -26,20 +26,18 @@ pub struct Args {
     look: Look,
 }
 
-const EXAMPLES: &str = "\
-A cycle is a set of functions that all reach each other by calls. For each
-cycle the output lists its members, its entry calls, the calls inside it, and
-the lightest calls whose removal breaks it. -k FROM/TO leaves a call out. An
-interrupt or a page fault is not a call and forms no cycle. A cycle that
-disappears without the functions of rayon or tokio is due to their scheduler.
-It is one line; --limit 0 lists it.
+const MANUAL: &str = "\
+A cycle is a set of functions that all reach each other by calls. Each is
+listed with its members, its entry calls, the calls inside it, and the lightest
+calls whose removal breaks it. Interrupts and page faults are no calls. A cycle
+that only the scheduler of rayon or tokio makes is one line (--limit 0 lists
+it).";
 
+const EXAMPLES: &str = "\
 Examples:
-  proftool cycles                        recursion in the samples
-  proftool cycles --static on            with calls that are only in the code
-  proftool cycles --cycle-cut 0.5        without cycles over calls below 0.5 %
-  proftool cycles gmon.out --binary app  from call counts
-  proftool cycles --format json | jq '.cycles[0].cut'";
+  proftool cycles --static on            with calls that only the code has
+  proftool cycles --cycle-cut 0.5        without cycles over rare calls
+  proftool cycles gmon.out --binary app  from call counts";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.arcs.in_code.open(&args.query)?;

@@ -18,35 +18,32 @@ const ROWS: usize = 15;
 
 /// The arguments of `proftool detail`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
-    /// The function: its full or short name, its label or symbol, a unique part of the name, or a
-    /// regular expression.
+    /// Its name, label or symbol, a unique part, or a regular expression.
     function: String,
     #[command(flatten)]
     query: Query,
-    /// Contribution of descendants if the function recurses.
+    /// What descendants contribute under recursion.
     #[arg(long, value_parser = choice::RULE, default_value = "strict")]
     rule: Rule,
     #[command(flatten)]
     look: Look,
 }
 
-const EXAMPLES: &str = "\
-'Distribution to callers' splits the function's total by its callers,
-'Contributions from descendants' by its callees. Both are shares of the
-function's total. A function is not its own descendant: its self time in
-recursive calls counts only in its own line. An asterisk marks recursion, where
-the lines can add up to more than 100 %. With debug info, the source lines of
-its calls are listed as well, and the lines in its callers that call it. Each
-line counts a sample once. Inlined functions count as called functions, and are
-marked.
+const MANUAL: &str = "\
+'Distribution to callers' divides the function's total among its callers,
+'Contributions from descendants' among its callees, both in percent of that
+total. Self time of recursive calls counts only in the function's own line. An
+asterisk marks recursion, under which lines can add up to more than 100 %.
+Inlined functions are marked, and count as called. With debug information, the
+source lines of its calls and of its callers follow.";
 
+const EXAMPLES: &str = "\
 Examples:
   proftool detail parse                    the function parse in perf.data
-  proftool detail parse other.data         in another file: the function comes first
-  proftool detail 'Trie::insert' --min 1   by its short name; rows of 1 % and more
-  proftool detail '^sum$' --rule whole     all time below a call, as in PurifyPlus 7";
+  proftool detail parse other.data         another file comes second
+  proftool detail 'Trie::insert' --min 1   rows of 1 % and more";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(Needs {

@@ -33,33 +33,36 @@ use super::sources::{self, SourceChoice};
 
 /// The arguments of `proftool export`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// The format.
+    /// Format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// Recursion collapsing. Stacks become the paths of the collapsed tree; in a drawing, a
-    /// collapsed call becomes a dashed arrow back, with the share of its samples. Use it for tools
-    /// that count recursion wrong: proftool help formats lists them.
+    /// Collapse recursion.
+    ///
+    /// For readers that count a recursive sample several times (pprof -list).
     #[arg(long, value_name = "DEGREE", value_parser = choice::COLLAPSE, default_value = "none")]
     collapse: Degree,
-    /// In a flame graph, show callers below the innermost functions.
+    /// A flame graph of callers.
     #[arg(long)]
     bottom_up: bool,
-    /// Output file [default: standard output].
+    /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// With --to html, directory of the source files, which are found in it by the end of their
-    /// recorded paths; or all, to take every file that you can read.
+    /// With --to html: where source files are.
+    ///
+    /// They are found in DIR by the end of their paths; with all, every file that you can read is
+    /// taken.
     #[arg(long, value_name = "DIR|all", value_parser = sources::choice)]
     source: Option<SourceChoice>,
-    /// Which calls in the code are added to the sampled ones, as dashed arrows. Folded stacks and
-    /// collapsed drawings never have them.
+    /// Calls only in the code, as dashed arrows.
+    ///
+    /// Folded stacks and collapsed drawings never have them.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     in_code: InCode,
-    /// Form of function names.
+    /// Names of functions.
     #[arg(long, value_parser = choice::NAMES, default_value = "full")]
     names: Names,
     /// Exit 1 if the result is incomplete.
@@ -67,46 +70,71 @@ pub struct Args {
     strict: bool,
 }
 
+const MANUAL: &str = "\
+A file holds one event (--event) after all filters; html has all of them. The
+self and total of every function, as the named tool adds them up, are those of
+proftool flat. Equal samples are added up: only html has times, and a time that
+is required is 0.
+
+  pprof        Inlined functions are lines of a location. Labels: pid, tid,
+               comm, inferred, frames_missing. -list counts a recursive sample
+               on each line: use --collapse full for it.
+  callgrind    Samples do not count calls: calls= is 1. KCachegrind's totals
+               within cycles are its own.
+  speedscope   Left Heavy or Sandwich: the horizontal axis is no time.
+  firefox      Call tree, no timeline. Weights are milliseconds, or samples.
+               Blocked and preempted time are threads of their own.
+  perf-script  The Firefox Profiler leaves out functions that begin with a
+               parenthesis: use firefox for it.
+  parquet      A row for each stack on each thread. For totals:
+               SELECT f.function, sum(value) FROM (SELECT value,
+               unnest(stack_functions) f FROM 'p.parquet') GROUP BY ALL
+  bolt         Calls of the program file with most calls, for the order of
+               functions only. Link the program with -Wl,--emit-relocs.
+  svg          Frames below 0.1 px, and callers beyond 256 levels, are left out
+               and counted. A collapsed call is a dashed outline.
+  html         For browsers of 2023 or later. Makes no request. Has names, the
+               command line, and source of the eight functions with most self
+               weight; at most 4.9 MB, and says what it leaves out. Programs
+               should read --format json.
+
+Totals of 2^63 and more are refused by pprof, otlp, parquet and bolt; readers
+in JavaScript and Perl round above 2^53. --collapse direct and conservative
+keep self and total of all functions; full takes samples from functions between
+the calls that it folds.";
+
 const EXAMPLES: &str = "\
 Examples:
-  proftool export --to folded -o stacks.folded
-  proftool export --to pprof -o profile.pb.gz && go tool pprof -top profile.pb.gz
-  proftool export --to callgrind -o callgrind.out && callgrind_annotate --inclusive=yes callgrind.out
-  proftool export --to speedscope -o profile.speedscope.json
-  proftool export --to parquet -o profile.parquet
   proftool export --to svg -o flames.svg
-  proftool export --to svg --bottom-up -o callers.svg
-  proftool export --to html -o profile.html
-  proftool export --to folded other.data | flamegraph.pl > flames.svg
-  proftool export --to dot | dot -Tsvg > graph.svg
-  proftool export --to dot --collapse full | dot -Tsvg > recursion.svg";
+  proftool export --to html -o page.html app.data
+  proftool export --to pprof -o p.pb.gz && go tool pprof -top p.pb.gz";
 
 /// The formats of other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A flame graph that browsers show, with search and zoom.
+    /// A flame graph for browsers.
     Svg,
-    /// A line for each stack: main;parse;lex 12
+    /// main;parse;lex 12: flamegraph.pl, inferno.
     Folded,
-    /// The call graph for Graphviz, as gprof2dot draws it.
+    /// The call graph for Graphviz.
     Dot,
-    /// pprof's profile.proto, compressed: go tool pprof, Pyroscope, Parca.
+    /// go tool pprof, Pyroscope, Parca.
     Pprof,
-    /// callgrind's costs and calls: callgrind_annotate, KCachegrind.
+    /// callgrind_annotate --inclusive=yes, KCachegrind.
     Callgrind,
-    /// The JSON of speedscope.app.
+    /// speedscope.app.
     Speedscope,
-    /// A processed profile for profiler.firefox.com, compressed.
+    /// profiler.firefox.com.
     Firefox,
-    /// OpenTelemetry's profiles, v1development, in protobuf.
+    /// OpenTelemetry, v1development, proto 1.45.
     Otlp,
-    /// The text of perf script, for tools that read it.
+    /// The text of perf script.
     PerfScript,
-    /// A table in Apache Parquet: DuckDB, ClickHouse.
+    /// DuckDB, ClickHouse.
     Parquet,
-    /// One page for a browser, with all events and views. It makes no request.
+    /// A page for a browser, with all views.
     Html,
-    /// Calls of the program for llvm-bolt -reorder-functions.
+    /// llvm-bolt -reorder-functions=cdsort.
     Bolt,
 }
 

@@ -21,11 +21,11 @@ const ROWS: usize = 40;
 
 /// The arguments of `proftool flat`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Sort order.
+    /// Order.
     #[arg(long, default_value = "self", value_parser = OrderParser::new())]
     sort: Order,
     #[command(flatten)]
@@ -36,25 +36,20 @@ pub struct Args {
     look: Look,
 }
 
-const EXAMPLES: &str = "\
+const MANUAL: &str = "\
 A sample counts for the function that it was taken in (self), and once for each
-function on its stack (total), however often the function is there. The same
-holds for --by module, file, line and address: the total of a module is that of
-all samples with at least one frame in it. An inlined frame has its own line
-and file; by address it is part of the function around it. Frames without line
-information are the row '[no line: MODULE]'. By thread, command and event self
-and total are the same. With --by crate a sample counts once: for its innermost
-frame outside of the kernel and of standard libraries.
+function on its stack (total). So it is with modules, files, lines and
+addresses: a module's total is that of the samples with a frame in it. Inlined
+code has its own file and line; by address it belongs to the function around
+it. Frames without lines are [no line: MODULE]. For threads, commands and
+events self and total are the same. By crate a sample counts once. perf's
+--sort dso, comm, tid, srcline and srcfile are --by.";
 
-perf's --sort dso, comm, tid, srcline and srcfile choose these rows as well.
-
+const EXAMPLES: &str = "\
 Examples:
-  proftool flat                              the hottest functions of perf.data
   proftool flat --sort total --limit 10      the ten largest totals
   proftool flat --focus '^parse' --comm app  stacks of app through parse…
-  proftool flat --by crate                   time by crate, library or directory
-  proftool flat --by line --module app       source lines, of stacks through app
-  proftool flat --format json | jq '.functions[0]'";
+  proftool flat --by line --module app       source lines";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.classic.is_asked_for() {

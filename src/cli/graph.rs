@@ -27,17 +27,18 @@ const MIN: f64 = 0.5;
 
 /// The arguments of `proftool graph`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
     #[command(flatten)]
     query: Query,
     #[command(flatten)]
     rows: Rows,
-    /// Show only these functions, with all their callers and callees.
+    /// Only this function, with all callers and callees.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
-    /// How weight is attributed to callers [default: measured if there are stacks, else
-    /// propagated]
+    /// Weights of callers.
+    ///
+    /// [default: measured if there are stacks, else propagated]
     #[arg(long, value_parser = choice::MODEL)]
     model: Option<Model>,
     #[command(flatten)]
@@ -55,13 +56,15 @@ pub struct Args {
 /// Which arcs count.
 #[derive(clap::Args)]
 pub struct Arcs {
-    /// Which calls in the code are added to the sampled ones.
+    /// Calls only in the code.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     pub in_code: InCode,
-    /// Leave out this arc.
+    /// Leave out this call.
     #[arg(short = 'k', value_name = "FROM/TO")]
     without: Vec<String>,
-    /// Ignore arcs below this share, in percent, when finding cycles; the output lists them.
+    /// Find cycles without calls below this percentage.
+    ///
+    /// The output lists those calls.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     cycle_cut: Option<f64>,
 }
@@ -69,11 +72,12 @@ pub struct Arcs {
 /// Exact numbers of calls beside samples.
 #[derive(clap::Args)]
 struct Counts {
-    /// Add the call counts of these gmon.out files to a recording of the same program. --binary
-    /// names the program if the recording has several.
+    /// Add the counts of gmon.out files of the program.
+    ///
+    /// --binary names the program if the recording has several.
     #[arg(long, value_name = "GMON", value_delimiter = ',')]
     counts: Vec<PathBuf>,
-    /// Compare gprof's estimate for each arc with the measurement.
+    /// Compare gprof's estimates with the samples.
     #[arg(long, conflicts_with_all = ["classic", "model"])]
     errors: bool,
 }
@@ -81,10 +85,10 @@ struct Counts {
 /// What is too small to be drawn with `--format dot`.
 #[derive(clap::Args)]
 pub struct Prune {
-    /// With --format dot: only functions with at least this share, in percent [default: 0.5]
+    /// Draw functions from this percentage on [default: 0.5]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     node_min: Option<f64>,
-    /// With --format dot: only arcs with at least this share, in percent [default: 0.1]
+    /// Draw calls from this percentage on [default: 0.1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     edge_min: Option<f64>,
 }
@@ -99,25 +103,21 @@ impl Prune {
     }
 }
 
-const EXAMPLES: &str = "\
+const MANUAL: &str = "\
 Each entry lists a function's callers above it and its callees below it, each
-with its part of the weight. A cycle has an entry of its own. With call stacks,
-all numbers are measured. A gmon.out has no stacks: its numbers are gprof's
-estimates.
+with its part of the weight. A cycle has an entry of its own. With call stacks
+all figures are measured; those of a gmon.out are gprof's estimates.
 
-With --by module or file, a call is one between two modules or files; calls
-within one are not shown. With --by line or address, a call leads from the
-place that calls to the place that was reached. Threads, commands and events do
-not call each other: for these use flat or tree.
+With --by module or file, a call leads from one to another; with --by line or
+address, from the place of the call to the place that was reached. Threads,
+commands and events do not call each other: use flat or tree. Entries below
+0.5 % are left out (--min).";
 
+const EXAMPLES: &str = "\
 Examples:
-  proftool graph                                    the functions with the largest totals
-  proftool graph --function parse --function lex    two of them, with all callers and callees
-  proftool graph --format dot | dot -Tsvg > g.svg   drawn, as gprof2dot does
-  proftool graph --by module                        which library calls which
-  proftool graph gmon.out --binary ./app            gprof's estimates
-  proftool graph gmon.out --binary ./app --classic  gprof's text, for tools that parse it
-  proftool graph --counts gmon.out --errors         how far gprof's estimates are off";
+  proftool graph --function parse --function lex
+  proftool graph --format dot | dot -Tsvg > g.svg   drawn, as by gprof2dot
+  proftool graph gmon.out --binary ./app            gprof's estimates";
 
 impl Arcs {
     // `without` are those that are to be [left out](Arcs::without).

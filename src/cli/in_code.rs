@@ -10,11 +10,10 @@ use super::query::open::Needs;
 /// Which calls of the code are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum InCode {
-    /// Calls between sampled functions; they do not form cycles.
+    /// Calls between sampled functions; they form no cycles.
     Auto,
     /// All calls in the sampled files; they form cycles.
     On,
-    /// No such calls.
     Off,
 }
 

@@ -26,8 +26,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  proftool info                             what perf.data contains
-  perf record -o - ./app | proftool info -  the same of a recording on a pipe
+  perf record -o - ./app | proftool info -
   proftool info --format json | jq .records";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

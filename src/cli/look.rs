@@ -20,16 +20,16 @@ use super::query::Query;
 pub struct Look {
     #[command(flatten)]
     pub output: Output,
-    /// Maximum number of rows, 0 for all [default: a page or two; JSON and CSV: all].
+    /// The most rows, 0 for all [default: a page or two; JSON and CSV: all]
     #[arg(long, value_name = "N", help_heading = SHOW)]
     limit: Option<usize>,
-    /// Leave out rows with a smaller share, in percent
+    /// Leave out rows below this percentage.
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = SHOW)]
     min: Option<f64>,
-    /// Show what totals are at most, where stacks lack callers (always in JSON and CSV).
+    /// Show what totals are at most where stacks lack callers; JSON and CSV always do.
     #[arg(long, help_heading = SHOW)]
     ranges: bool,
-    /// Form of function names [default: short; JSON and CSV: full]
+    /// Names of functions [default: short; JSON and CSV: full]
     #[arg(long, value_parser = choice::NAMES, help_heading = SHOW)]
     names: Option<Names>,
 }
@@ -37,12 +37,12 @@ pub struct Look {
 /// How any answer is shown, whether it has rows of functions or not.
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Output format.
+    /// Format.
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = SHOW)]
     pub format: Format,
     #[command(flatten, next_help_heading = SHOW)]
     colors: Colors,
-    /// Do not start a pager on a terminal.
+    /// Start no pager.
     #[arg(long, help_heading = SHOW)]
     pub no_pager: bool,
     /// Exit 1 if the result is incomplete.
@@ -53,12 +53,13 @@ pub struct Output {
     stdio: bool,
 }
 
-const SHOW: &str = "How to show it";
+/// The heading of the options on how an answer is shown.
+pub const SHOW: &str = "How to show it";
 
 /// Whether an answer or a screen is in colours.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Colors {
-    /// When to use colours
+    /// Use colours.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
     color: When,
 }
@@ -66,7 +67,7 @@ pub struct Colors {
 /// How a screen of functions begins: that of a recording, or of a program that runs.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct ScreenArgs {
-    /// Sort order of the flat view
+    /// Order of flat.
     #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
     pub sort: Sort,
     #[command(flatten)]
@@ -76,13 +77,10 @@ pub struct ScreenArgs {
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Tables for people.
     Text,
-    /// Schema proftool/1.
     Json,
-    /// One table, with headings; a text that a spreadsheet would execute gets a leading '.
     Csv,
-    /// A drawing for Graphviz.
+    /// For Graphviz; of graph and callgraph.
     Dot,
 }
 
@@ -119,9 +117,7 @@ impl TypedValueParser for WithoutDot {
 enum When {
     /// On a terminal, unless NO_COLOR is set.
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 

@@ -43,6 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use self::query::by::RowsOf;
+use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use signal_hook::consts::{SIGABRT, SIGXFSZ};
 
@@ -51,7 +52,7 @@ use signal_hook::consts::{SIGABRT, SIGXFSZ};
 /// A sample counts once in a function's total, however often the function is on its stack. So no
 /// total exceeds 100 %, even in recursive programs.
 #[derive(Parser)]
-#[command(name = "proftool", version, long_version = help::version::LONG, max_term_width = 100)]
+#[command(name = "proftool", version, long_version = help::version::LONG, max_term_width = 80)]
 #[command(after_help = EXAMPLES, disable_help_flag = true, disable_help_subcommand = true)]
 struct Cli {
     /// Print help: a summary with -h, the manual with --help.
@@ -62,10 +63,12 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "\
+-h after a command lists its options, --help is its manual.
+
 Examples:
-  proftool record -- ./app --its options    record a run to perf.data
-  proftool report                           where the time went, and what to look at next
-  proftool flat other.data --sort total     any perf.data, or folded stacks";
+  proftool record ./app --its options    record a run to perf.data
+  proftool report                        where the time went, and what is next
+  proftool flat other.data --sort total  any perf.data, or folded stacks";
 
 #[derive(Subcommand)]
 enum Command {
@@ -73,7 +76,7 @@ enum Command {
     Record(record::RecordArgs),
     /// Watch a command or running processes live.
     Top(top::TopArgs),
-    /// Summarize where the time goes, how reliable that is, and what to look at next.
+    /// Show where the time goes, and what to look at next.
     Report(report::Args),
     /// List functions with their self and total weights.
     Flat(flat::Args),
@@ -85,15 +88,15 @@ enum Command {
     Browse(browse::Args),
     /// Show one function: its callers, descendants and source lines.
     Detail(detail::Args),
-    /// Show the source lines or the machine code of one function with their weights.
+    /// Show source lines or machine code of one function with weights.
     Annotate(annotate::Args),
     /// Show recursion: cycles, and functions that call themselves.
     Cycles(cycles::Args),
-    /// Check the machine, a program, a process or a recording, and recommend what to change.
+    /// Check the machine, a program, a process or a recording.
     Doctor(doctor::Args),
-    /// Show what a recording contains: events, records, and how it was made.
+    /// Show what a recording contains, and how it was made.
     Info(info::Args),
-    /// Show the static call graph of a program or library, from its machine code.
+    /// Show the static call graph of programs, from their machine code.
     Callgraph(callgraph::Args),
     /// Export the profile to the format of another tool.
     Export(export::Args),
@@ -111,17 +114,16 @@ fn grammar() -> clap::Command {
     let top = format!("{EXAMPLES}\n\n{}", help::list());
     let grammar = Cli::command().after_long_help(top);
     grammar.mut_subcommands(|command| {
-        let mut command = help::with_topics(command);
-        if let Some(rows) = RowsOf::command(command.get_name()) {
-            command = command.mut_arg("by", |arg| arg.value_parser(rows));
-        }
+        let command = help::with_topics(command);
+        let rows = RowsOf::command(command.get_name());
         let draws = matches!(command.get_name(), "graph" | "callgraph");
-        let is_view = command.get_arguments().any(|arg| arg.get_id() == "format");
-        if is_view && !draws {
-            command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot))
-        } else {
-            command
-        }
+        let is_view = command.get_arguments().any(|arg| arg.get_id() == "strict");
+        // In place: what `mut_arg` changes becomes the last of the list.
+        command.mut_args(|arg| match (arg.get_id().as_str(), &rows) {
+            ("by", Some(rows)) => arg.value_parser(rows.clone()),
+            ("format", _) if is_view && !draws => arg.value_parser(look::WithoutDot),
+            _ => arg,
+        })
     })
 }
 
@@ -131,12 +133,19 @@ pub fn run() -> ExitCode {
         Ok(args) => args,
         Err(error) => return failure::say(&error.into(), "proftool report"),
     };
-    let matches = grammar().get_matches_from(args);
+    let matches = match grammar().try_get_matches_from(&args) {
+        Ok(matches) => matches,
+        // Help is made only where it is asked for.
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            help::displayed(grammar()).get_matches_from(args)
+        }
+        Err(error) => error.exit(),
+    };
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let show = command_that_shows(&matches);
     let Some(command) = parsed.command else {
         // Help that nobody reads is no failure.
-        let _ = writeln!(io::stdout(), "{}", grammar().render_help());
+        let _ = writeln!(io::stdout(), "{}", help::displayed(grammar()).render_help());
         return ExitCode::SUCCESS;
     };
     // A file that reaches the limit of a file's size is an error, not the end of the program. What

@@ -22,34 +22,58 @@ const ROWS: usize = 10;
 
 /// The arguments of `proftool report`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = SCREEN)]
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Print all that is known, not only what fits on one screen.
+    /// Print all that is known, not only one screen.
     #[arg(long)]
     full: bool,
-    /// Also report how much of the code's call graph the samples reached: on, auto (the same), or off.
+    /// Print how much code was reached.
+    ///
+    /// The samples' part of the code's call graph, with on or auto.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off, hide_possible_values = true)]
     in_code: InCode,
-    /// Write a page for a browser to this file instead, as export --to html does.
+    /// Write a page for a browser, as export --to html.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["format", "in_code"])]
     html: Option<PathBuf>,
-    /// With --html, directory of the source files, which are found in it by the end of their recorded
-    /// paths; or all, to take every file that you can read.
+    /// With --html: where source files are.
+    ///
+    /// They are found in DIR by the end of their paths; with all, every file that you can read is
+    /// taken.
     #[arg(long, value_name = "DIR|all", value_parser = sources::choice, requires = "html")]
     source: Option<SourceChoice>,
     #[command(flatten)]
     look: Look,
 }
 
+const SCREEN: &str = "\
+The first screen, from the answer to what to do next:
+
+  g++ -O2 -c shapes.cpp                       what was run
+  1,080 samples of cpu-clock, 1.083 s in all  weight of the samples: CPU time
+
+  self %  total %  hottest functions          self: in the function itself
+    3.70     3.70  push_to_top_level          total: it is on the stack
+
+  total %  self %  your code, by total        what you can change
+    40.83    0.00  c_parse_file
+
+  heaviest path: main 98.2 → c_parse_file 40.8    totals, outermost first
+  where: cc1plus 80.2 %, kernel 13.3 %, …         self time, adds up to 100 %
+  stacks: 99.9 % complete; first row ±1.1 points  how far to trust it
+  note: …                                         what is not known
+  next: proftool tree …                           commands about this result
+
+Busy commands come first, if several have work. Rows fill 23 lines. With --full
+(or --limit, --min) every list is long, with threads, crates, the quality of
+stacks and all notes.";
+
 const EXAMPLES: &str = "\
 Examples:
-  proftool report                  perf.data in this directory
-  proftool report --full           all that is known of the stacks, threads, libraries
-  proftool report stacks.folded    folded stacks
-  proftool report --comm app --time 2..4
-  proftool report --html page.html app.data   a page to send";
+  proftool report app.data --comm app --time 2..4
+  proftool report --full                     all that is known
+  proftool report --html page.html app.data  a page to send";
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -16,44 +16,44 @@ use super::stack_choice::{self, Wanted};
 /// How to sample, and what already runs.
 #[derive(Args, Debug)]
 pub struct SamplingArgs {
-    /// Samples per second of run time [default: 997; faults, switches, tracepoints: every
-    /// occurrence]
+    /// Samples per second of run time [default: 997].
+    ///
+    /// Of faults, switches and tracepoints each occurrence is recorded.
     #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
           value_parser = clap::value_parser!(u64).range(1..))]
     frequency: Option<u64>,
 
-    /// Sampling period: one sample per this number of events (nanoseconds for clocks)
+    /// One sample per PERIOD events (clocks: nanoseconds).
     #[arg(short = 'c', long = "count", value_name = "PERIOD",
           value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
 
-    /// Events to sample, separated by commas: cycles, page-faults, L1-dcache-load-misses, rNNN,
-    /// sched:sched_switch, cpu/event=0x3c,umask=1/ … Modifiers as in perf: :u user space, :k
-    /// kernel, :p to :ppp precise addresses. '{A,B}' is a group, counted together; in '{A,B}:S'
-    /// only A is sampled, and each sample has the counts of B
-    /// [default: cycles, or cpu-clock without a hardware counter]
+    /// Events to sample [default: cycles, else cpu-clock].
+    ///
+    /// Names as in perf, separated by commas, with modifiers (cycles:u) and groups ('{A,B}:S'): see
+    /// proftool help events.
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     event: Vec<EventList>,
 
-    /// How to record call stacks. fp[,BYTES]: frame pointers, and BYTES from the top of the stack,
-    /// which hold the callers of functions without a frame (256 if not given; 0 for frame pointers
-    /// alone). dwarf[,BYTES]: a copy of the stack with each sample, for programs without frame
-    /// pointers (if not given, whole stacks as far as the buffers and 64 MB per second allow).
-    /// none: no stacks. auto: fp or dwarf, depending on how the program is built
+    /// Stacks: auto (default), fp, dwarf, none.
+    ///
+    /// auto chooses by the program's code. fp[,BYTES] follows frame pointers, and takes BYTES (256)
+    /// of the top of the stack for callers that these skip. dwarf[,BYTES] copies the stack, for
+    /// programs without frame pointers (all of it, as far as buffers and 64 MB per second allow).
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
-          value_parser = call_graph)]
+          hide_default_value = true, value_parser = call_graph)]
     call_graph: CallGraph,
 
-    /// Measure off-CPU time as well: how long threads were blocked and on which stack (event
-    /// off-cpu), and how long they were runnable but not running (event preempted). To see it, use
-    /// proftool report --event off-cpu or proftool top --show off-cpu. Threads wait in the C
-    /// library: if it is built without frame pointers, -g auto chooses dwarf
+    /// Also record where threads are blocked or preempted.
+    ///
+    /// The events are off-cpu and preempted: see proftool help off-cpu.
     #[arg(long)]
     off_cpu: bool,
 
-    /// Buffer pages per processor, rounded up to a power of two [default: 512 KiB; with -g dwarf
-    /// room for a quarter of a second of samples; with --off-cpu eight times as much; at most
-    /// 16 MiB]
+    /// Pages of each processor's buffer, a power of two.
+    ///
+    /// Other numbers are rounded up [default: 512 KiB; a quarter of a second of samples with
+    /// -g dwarf, eight times as much with --off-cpu; at most 16 MiB].
     #[arg(short = 'm', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,

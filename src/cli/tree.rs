@@ -28,7 +28,7 @@ const DEPTH: u32 = 64;
 
 /// The arguments of `proftool tree`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
     #[command(flatten)]
     query: Query,
@@ -37,23 +37,28 @@ pub struct Args {
     /// Show callers below their callees.
     #[arg(long)]
     bottom_up: bool,
-    /// Recursion collapsing [default: chosen by the profile, see below]
+    /// Collapse recursion.
+    ///
+    /// [default: by the profile]
     #[arg(long, value_name = "DEGREE", value_parser = choice::COLLAPSE)]
     collapse: Option<calls::Collapse>,
-    /// Print the table of HP's profiler Puma: in or under, in only, level, function. Collapses
-    /// fully and prints all rows
+    /// Print the table of HP's profiler Puma.
+    ///
+    /// In or under, in only, level, function; fully collapsed, all rows.
     #[arg(long)]
     classic: bool,
-    /// Show every frame of chains of library calls, which otherwise are one line each.
+    /// Show every frame of chains of library calls.
     #[arg(long)]
     unfold: bool,
-    /// Start at this function; with --bottom-up, end there.
+    /// Start at this function; bottom-up, end there.
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
-    /// Maximum number of levels [default: all; bottom-up: 64].
+    /// The most levels [default: all; bottom-up: 64]
     #[arg(long, value_name = "LEVELS", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Also show callees that are in the code but in no sample, as lines without weight; see --min.
+    /// Callees only in the code.
+    ///
+    /// Lines without weight: see --min.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
     #[arg(conflicts_with = "bottom_up")]
     in_code: InCode,
@@ -61,43 +66,27 @@ pub struct Args {
     look: Look,
 }
 
+const MANUAL: &str = "\
+Each line is a function, reached by one chain of calls. Bottom-up, the roots
+are the functions in which samples were taken, with their callers below them.
+
+Collapsed, a call of f below f is the line f..., and what it calls stands under
+the outer f. 'via collapsed %' is the part of a total that came through such
+calls. By default recursion is collapsed conservatively if more than 20 of the
+80 heaviest lines would repeat a function above them, else not.
+
+'⋯ 47 frames: tokio, std → f' is a chain of calls outside of your own code
+(--own), with nearly the same total; f, its last, has the figures.
+
+With --by module or file, neighbours of the same one are one line; with --by
+line or address, a line is the place of a call; threads, commands and events
+are the first level. Lines below 0.5 % are left out (--min). In the table of
+--classic, '40 (15)' is 40 by calls, and 15 after a collapsed call.";
+
 const EXAMPLES: &str = "\
-Each line is a function, reached by one chain of calls. With --bottom-up, each
-root is a function in which samples were taken, and the lines under it are its
-callers.
-
-A total counts each sample once. Collapsing shortens recursion: where f is
-called again below f, the inner call becomes the line 'f...', and the functions
-that it calls are listed under the outer f. The column 'via collapsed %' is the
-part of a line's total that came through such a call, so from a deeper level
-than the line shows.
-
-'⋯ 47 frames: tokio, std → f' is a chain of calls outside of your own code, each
-the only line under the one before and with nearly the same total. The last
-one, f, is named. --unfold shows all of them. Your own code is never folded;
-proftool help config says how to name it.
-
-Without --collapse, recursion is not collapsed if at most 20 of the 80 heaviest
-lines repeat a function above them; else the degree is conservative. The choice
-does not depend on --limit, --min and --depth.
-
-With --by module or file, each line is a module or file; frames of the same one
-that call each other are one line, so calls within it are not shown. With --by
-line or address, each line is the place of a call. With --by thread, command or
-event, these are the first level. The functions are below them: the outermost
-first, or with --bottom-up those in which samples were taken.
-
-With --classic, '40 (15)' means: 40 came through the calls above alone, 15
-after a collapsed call.
-
 Examples:
-  proftool tree                                 the call tree, from 0.5 % up
   proftool tree --min 5 --depth 8               only the thick branches
-  proftool tree --collapse none                 a line for every recursive call
-  proftool tree --collapse full                 no function twice in a chain of calls
   proftool tree --root parse                    what parse calls
-  proftool tree --by module                     which library calls which
-  proftool tree --by thread                     a tree for each thread
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

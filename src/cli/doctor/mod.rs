@@ -25,9 +25,9 @@ use super::look::Output;
 
 /// The arguments of `proftool doctor`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
-    /// A program or library, by path or as a command; or a perf.data file [default: the machine]
+    /// A program, a library or a recording [default: the machine]
     #[arg(value_name = "BINARY|FILE")]
     file: Option<PathBuf>,
     /// Check a running process.
@@ -38,19 +38,18 @@ pub struct Args {
     output: Output,
 }
 
-const EXAMPLES: &str = "\
-Without an argument, doctor checks what this user may record on this machine.
-It checks the frame pointers, symbols, line tables and debug files of a program
-and its libraries, or the stacks, losses and changed files of a recording. Each
+const MANUAL: &str = "\
+Without an argument doctor checks what you may record on this machine. It
+checks frame pointers, symbols, line tables and debug files of a program and
+its libraries, or the stacks, losses and changed files of a recording. Each
 problem comes with a fix. The exit status is 0 whatever is found; with --strict
-it is 1 if a recording is incomplete.
+it is 1 if a recording is incomplete.";
 
+const EXAMPLES: &str = "\
 Examples:
-  proftool doctor                 what may I record here?
-  proftool doctor ./app           will ./app have complete stacks and names?
-  proftool doctor perf.data       why are names or callers missing?
-  proftool doctor -p 1234         the same for a running process
-  proftool doctor --format json | jq '.checks[] | select(.status != \"ok\")'";
+  proftool doctor            what may I record here?
+  proftool doctor ./app      will it have complete stacks and names?
+  proftool doctor perf.data  why are names or callers missing?";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let findings = match (args.pid, &args.file) {

@@ -18,7 +18,7 @@ const SOURCE: &str = concat!("proftool ", env!("CARGO_PKG_VERSION"));
 /// The arguments of `proftool man`.
 #[derive(clap::Args, Debug)]
 pub struct ManArgs {
-    /// The directory that gets man1 and man7, such as ~/.local/share/man.
+    /// Where man1 and man7 go, such as ~/.local/share/man.
     directory: PathBuf,
 }
 
@@ -26,7 +26,8 @@ pub struct ManArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  proftool completions bash > ~/.local/share/bash-completion/completions/proftool
+  proftool completions bash > \\
+      ~/.local/share/bash-completion/completions/proftool
   proftool completions zsh > ~/.zfunc/_proftool
   proftool completions fish > ~/.config/fish/completions/proftool.fish")]
 pub struct CompletionArgs {
@@ -87,7 +88,7 @@ fn page(topic: &Topic) -> Roff {
     page.control("SH", ["NAME"]);
     page.text([roman(format!("{name} - {}", topic.about))]);
     let mut is_literal = false;
-    for line in topic.text.lines() {
+    for line in topic.whole().lines() {
         let indented = line.starts_with(' ');
         if indented != is_literal && !line.is_empty() {
             page.control(if indented { "nf" } else { "fi" }, []);

@@ -4,13 +4,16 @@
 //! are shown as they are. [`generate`] makes manual pages of the same texts.
 
 pub mod generate;
+mod options;
 pub mod version;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use clap::builder::StyledStr;
 
+use self::options::Extent;
 use super::answer;
 use super::failure::Misused;
 
@@ -18,11 +21,32 @@ use super::failure::Misused;
 pub struct Topic {
     pub name: &'static str,
     pub about: &'static str,
-    pub text: &'static str,
+    // What is made of the definitions of options is missing.
+    text: &'static str,
+}
+
+impl Topic {
+    /// The text, with what is made of the definitions of options.
+    pub fn whole(&self) -> String {
+        match self.name {
+            "filters" => self.text.to_owned() + &options::shared(),
+            _ => self.text.to_owned(),
+        }
+    }
 }
 
 // All topics, in the order of the list that `proftool help` prints.
 pub const TOPICS: &[Topic] = &[
+    Topic {
+        name: "reading",
+        about: "Columns, marks and notes of all views",
+        text: include_str!("topics/reading.txt"),
+    },
+    Topic {
+        name: "filters",
+        about: "Options of all views: samples, rows, formats",
+        text: include_str!("topics/filters.txt"),
+    },
     Topic {
         name: "recording",
         about: "What can be recorded, the file that is written, containers",
@@ -40,12 +64,12 @@ pub const TOPICS: &[Topic] = &[
     },
     Topic {
         name: "stacks",
-        about: "How call stacks are recorded, their marks, restored frames",
+        about: "How call stacks are recorded and repaired",
         text: include_str!("topics/stacks.txt"),
     },
     Topic {
         name: "recursion",
-        about: "Cycles, collapsed calls, totals that are ranges",
+        about: "Cycles and collapsed calls",
         text: include_str!("topics/recursion.txt"),
     },
     Topic {
@@ -87,16 +111,18 @@ pub fn run(args: &Args, mut grammar: clap::Command) -> anyhow::Result<ExitCode> 
     // Usage lines then have the whole name of a command.
     grammar.build();
     let styled = match args.word.as_deref() {
-        None => grammar.render_long_help(),
+        None => displayed(grammar).render_long_help(),
         Some(word) => {
             if let Some(topic) = TOPICS.iter().find(|topic| topic.name == word) {
                 answer::print(&shown(topic, std::io::stdout().is_terminal()))?;
                 return Ok(ExitCode::SUCCESS);
             }
-            let Some(command) = grammar.find_subcommand_mut(word) else {
+            if grammar.find_subcommand(word).is_none() {
                 return Err(Misused(unknown(word, &grammar)).into());
-            };
-            command.render_long_help()
+            }
+            let mut grammar = displayed(grammar);
+            let command = grammar.find_subcommand_mut(word);
+            command.expect("it was found above").render_long_help()
         }
     };
     let text = if std::io::stdout().is_terminal() {
@@ -110,32 +136,60 @@ pub fn run(args: &Args, mut grammar: clap::Command) -> anyhow::Result<ExitCode> 
 
 fn topics(command: &str) -> &'static [&'static str] {
     match command {
-        "record" => &["recording", "events", "stacks", "off-cpu", "permissions"],
+        "record" => &[
+            "recording",
+            "stacks",
+            "events",
+            "off-cpu",
+            "counts",
+            "permissions",
+        ],
         "top" => &["events", "stacks", "off-cpu", "permissions"],
-        "report" | "flat" => &["stacks", "off-cpu", "formats"],
-        "tree" | "cycles" | "detail" => &["recursion", "stacks", "formats"],
-        "annotate" | "browse" => &["recursion", "formats"],
-        "graph" => &["gprof", "recursion", "formats"],
+        "report" => &["reading", "stacks", "formats"],
+        "flat" | "annotate" | "browse" => &["reading", "formats"],
+        "tree" | "cycles" | "detail" => &["recursion", "reading", "formats"],
+        "graph" => &["gprof", "recursion", "reading"],
         "callgraph" | "info" | "export" => &["formats"],
         "doctor" => &["permissions", "stacks"],
         _ => &[],
     }
 }
 
-// The command with its topics at the end of its long help.
+// The command with its text, its examples and its topics at the end of its long help.
 pub fn with_topics(command: clap::Command) -> clap::Command {
+    let text = command.get_after_long_help().map(StyledStr::to_string);
+    let examples = command.get_after_help().map(StyledStr::to_string);
     let topics = topics(command.get_name());
-    if topics.is_empty() {
+    let topics =
+        (!topics.is_empty()).then(|| format!("See also: proftool help {}", topics.join(", ")));
+    let parts: Vec<String> = [text, examples, topics].into_iter().flatten().collect();
+    if parts.is_empty() {
         return command;
     }
-    let mut text = command
-        .get_after_help()
-        .map_or_else(String::new, |text| format!("{text}\n\n"));
-    text += "See also:\n";
-    for topic in TOPICS.iter().filter(|topic| topics.contains(&topic.name)) {
-        text += &format!("  proftool help {:<11}  {}\n", topic.name, topic.about);
-    }
-    command.after_long_help(text)
+    command.after_long_help(parts.join("\n\n"))
+}
+
+/// The grammar as help shows it. clap lists options with empty lines between them, and the shared ones
+/// again for each command: so they are hidden from it, and [listed](options) here.
+pub fn displayed(grammar: clap::Command) -> clap::Command {
+    let grammar = grammar.mut_arg("help", |arg| arg.hide(true));
+    grammar.mut_subcommands(|command| {
+        let below = |extent, text: Option<&StyledStr>| {
+            let options = options::of_command(&command, extent);
+            let text = text.map(StyledStr::to_string).unwrap_or_default();
+            format!("{}\n\n{text}", options.trim_end())
+                .trim()
+                .to_owned()
+        };
+        let more = format!("More: proftool {} --help", command.get_name());
+        let brief = below(Extent::Brief, command.get_after_help());
+        let full = below(Extent::Full, command.get_after_long_help());
+        // Hidden altogether they would be missing from the line of usage.
+        command
+            .mut_args(|arg| arg.hide_short_help(true).hide_long_help(true))
+            .after_help(format!("{brief}\n\n{more}"))
+            .after_long_help(full)
+    })
 }
 
 // The list of topics, below the list of commands.
@@ -168,7 +222,7 @@ fn shown(topic: &Topic, is_terminal: bool) -> String {
         Some(heading) => format!("{heading}\n"),
         None => format!("{line}\n"),
     };
-    topic.text.lines().map(line).collect()
+    topic.whole().lines().map(line).collect()
 }
 
 #[cfg(test)]
@@ -178,13 +232,27 @@ mod tests {
     #[test]
     fn topics_fit_eighty_columns_and_begin_with_a_heading() {
         for topic in TOPICS {
-            assert!(topic.text.starts_with("# "), "{}", topic.name);
-            let mut lines = topic.text.lines();
+            let text = topic.whole();
+            assert!(text.starts_with("# "), "{}", topic.name);
+            let mut lines = text.lines();
             let long = lines.find(|line| line.chars().count() > 79);
             assert_eq!(long, None, "{}", topic.name);
             // The marks of the views are as they are on the screen; groff knows them.
-            let safe = |c: char| c == '\n' || (' '..='~').contains(&c) || "≈≥".contains(c);
-            assert!(topic.text.chars().all(safe), "{}", topic.name);
+            let safe = |c: char| c == '\n' || (' '..='~').contains(&c) || "≈≥±⋯↳→·".contains(c);
+            assert!(text.chars().all(safe), "{}", topic.name);
+        }
+    }
+
+    #[test]
+    fn texts_of_commands_fit_eighty_columns() {
+        let grammar = super::super::grammar();
+        for command in grammar.get_subcommands() {
+            let texts = [command.get_after_help(), command.get_after_long_help()];
+            for text in texts.into_iter().flatten().map(StyledStr::to_string) {
+                // clap would break the last word off a longer line.
+                let long = text.lines().find(|line| line.chars().count() > 79);
+                assert_eq!(long, None, "{}", command.get_name());
+            }
         }
     }
 
@@ -207,10 +275,13 @@ mod tests {
                     .any(|arg| arg.get_long() == Some(word))
             })
         };
-        // Of other programs: perf record, callgrind_annotate, ld, and any command that is recorded.
-        let others = ["switch-events", "inclusive", "emit-relocs", "its-option"];
+        // Of perf, of any command that is recorded, and of all commands.
+        let others = ["switch-events", "its-option", "help"];
         for topic in TOPICS {
-            for word in topic.text.split([' ', '\n', '(', ')', ':', ',', '.', ';']) {
+            for word in topic
+                .whole()
+                .split([' ', '\n', '(', ')', ':', ',', '.', ';'])
+            {
                 let Some(name) = word.strip_prefix("--") else {
                     continue;
                 };

@@ -15,7 +15,7 @@ use crate::cli::look::SortKeyParser;
 /// What a row is.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Rows {
-    /// What a row is.
+    /// Rows.
     #[arg(long, value_enum, value_name = "ROW", default_value_t = By::Function)]
     pub by: By,
 }
@@ -23,32 +23,28 @@ pub struct Rows {
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// A function.
     #[value(aliases = ["functions", "sym", "symbol"])]
     Function,
-    /// A program, a library, the kernel.
+    /// Programs, libraries, the kernel.
     #[value(aliases = ["modules", "dso"])]
     Module,
-    /// A source file.
     #[value(aliases = ["files", "srcfile"])]
     File,
-    /// A source line.
     #[value(aliases = ["lines", "srcline"])]
     Line,
-    /// An address of machine code, as the file states it.
+    /// Of machine code, as the file states it.
     #[value(aliases = ["addresses"])]
     Address,
-    /// A thread.
     #[value(aliases = ["threads", "tid"])]
     Thread,
-    /// A command name; for compilers and linkers with the file or crate that they were given.
+    /// Compilers and linkers with the file or crate that they were given.
     #[value(aliases = ["commands", "comm"])]
     Command,
-    /// An event; every sample counts 1.
+    /// Each sample counts 1.
     #[value(aliases = ["events"])]
     Event,
-    /// A crate, a library, or a directory of the project. A sample counts for its innermost frame
-    /// outside of the kernel and of standard libraries.
+    /// Crates, libraries, directories of the project, by the innermost frame outside of the kernel and
+    /// standard libraries.
     #[value(aliases = ["crates"])]
     Crate,
 }

@@ -30,19 +30,11 @@ pub const DEFAULT_FILE: &str = "perf.data";
 /// The file that is read.
 #[derive(Args, Debug)]
 pub struct InputFile {
-    /// A perf.data file, a profile of another tool, or a gmon.out; - is standard input.
+    /// A recording or a profile; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     file: PathBuf,
     /// Same as FILE, as in perf.
-    // Manual pages have the long help of options that the short help hides, and no other.
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        conflicts_with = "file",
-        hide_short_help = true,
-        long_help = "Same as FILE, as in perf"
-    )]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", help_heading = READING)]
     input: Option<PathBuf>,
 }
 
@@ -69,22 +61,21 @@ pub struct Query {
     typed: Typed,
     #[command(flatten)]
     input: InputFile,
-    /// Only stacks with a matching function; a label copied from the output selects that function.
+    /// Only stacks with a matching function. A label copied from a table selects its function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
     /// Leave out stacks with a matching function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
-    /// Only stacks with a function in these modules: programs, libraries or the kernel, by name or
-    /// path; flat --by module lists them.
+    /// Only stacks through these programs, libraries or the kernel, by name or path; flat --by module
+    /// lists them.
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
     module: Vec<String>,
-    /// Only stacks with a function that is declared in these source files, or below these
-    /// directories; a relative path matches anywhere in a path (src/net). Needs debug info.
+    /// Only stacks with a function declared in these files, or below these directories; src/net
+    /// matches anywhere in a path. Needs debug information.
     #[arg(long, value_name = "PATH", value_delimiter = ',', help_heading = FILTERS)]
     path: Vec<String>,
-    /// Only these commands; a compiler can be named with its source file or crate, as in report:
-    /// "rustc serde".
+    /// Only these commands; a compiler also with its source or crate: "rustc serde".
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
     comm: Vec<String>,
     /// Only these processes.
@@ -93,39 +84,38 @@ pub struct Query {
     /// Only these threads.
     #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
     tid: Vec<i32>,
-    /// Only this time range, in seconds after the first sample; either end can be omitted. With a
-    /// comma (A,B) the times are those that perf script prints.
+    /// Only this range, in seconds after the first sample; either end can be omitted. A,B: times
+    /// as perf script prints them.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
-    /// The event to show: its name, with or without modifiers (cycles for cycles:u), or its number
-    /// in proftool info, from 0 [default: the event with the most samples; in recordings with
-    /// off-CPU time, of those that sample running threads]
+    /// The event to show, by its name (cycles, cycles:u) or its number in proftool info [default:
+    /// the one of running threads with the most samples]
     #[arg(long, value_name = "NAME", help_heading = FILTERS)]
     event: Option<String>,
-    /// Attribute inlined code to the function that contains it.
+    /// Count inlined code for the function around it.
     #[arg(long, help_heading = READING)]
     no_inline: bool,
-    /// Show stacks as recorded, without restoring missing frames from the code.
+    /// Do not restore missing frames from the code.
     #[arg(long, help_heading = READING)]
     no_repair: bool,
-    /// Directory to search first for programs and libraries. Where it lacks one, the file at the
-    /// recorded path is used if its build ID is the recorded one.
+    /// Search programs and libraries here first, then at the recorded path, if they have the recorded
+    /// build ID there.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
-    /// Neither use nor write the cache of kernel symbols and debug information (~/.cache/proftool).
+    /// Neither use nor write the cache, ~/.cache/proftool.
     #[arg(long, help_heading = READING)]
     no_cache: bool,
-    /// Directories, crates and modules that are your own code [default: what was compiled in the
-    /// same directories as the program, by its debug information]
+    /// What is your own code: directories, crates, modules [default: what was compiled in the
+    /// program's own directories]
     #[arg(long, value_name = "DIR|NAME", value_delimiter = ',', help_heading = READING)]
     own: Vec<String>,
     /// The program that made a gmon.out; needed to read one.
     #[arg(long, value_name = "PROGRAM", help_heading = READING)]
     pub binary: Option<PathBuf>,
-    /// More gmon.out files of the program; all are added up.
+    /// More gmon.out files of the program, to be added up.
     #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary", help_heading = READING)]
     sum: Vec<PathBuf>,
-    /// Unit of the numbers [default: the event's own unit].
+    /// Unit of the figures [default: the event's own]
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
     #[command(flatten)]
@@ -138,7 +128,7 @@ pub struct Query {
 /// How folded stacks are read.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct FoldedInput {
-    /// Unit of the weights in folded stacks, which the format does not state [default: samples]
+    /// Unit of folded stacks, which do not state it [default: samples]
     #[arg(long, value_name = "UNIT", value_parser = choice::FOLDED_UNIT, help_heading = READING)]
     folded_unit: Option<Weights>,
 }
@@ -152,14 +142,16 @@ impl FoldedInput {
 const FILTERS: &str = "Which samples";
 const READING: &str = "How to read them";
 
+/// The headings of the options that all views share.
+pub const HEADINGS: [&str; 2] = [FILTERS, READING];
+
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Counting {
-    /// Every sample counts 1.
+    /// Each sample counts 1.
     Samples,
-    /// Time, for events that measure it.
+    /// Of events that measure it.
     Time,
-    /// Percentages only.
     Percent,
 }
 

@@ -34,84 +34,66 @@ const NOT_FOUND: u8 = 127;
 
 /// The arguments of `proftool record`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
-A command is recorded from its start to its end, with all processes that it
-starts. Running targets (-p, -t, --comm, -a, -C, --cgroup) are recorded until
-they end, until Ctrl-C, or for --duration. If a command is given as well, it is
-run, and the recording ends with it:
-
-  proftool record ./app --its-option
-  proftool record -p 4711 -d 10
-  proftool record -a -- make -j8
-
-The exit status is that of the command, or 128 plus the signal number if a
-signal killed it, or 0 without a command. It is 125 if the recording failed or
-the target does not exist, 126 if the command cannot be run, and 127 if it is
-not found.
-
-The recording holds memory of the program: copies of its stacks (none with
--g fp,0), in which the bytes of arguments and environment variables are
-replaced by zeros. See: proftool help recording
-
-The recording is written to FILE.part, which can be read at any time, and
-renamed to FILE at the end. An earlier recording FILE is kept as FILE.old; a
-file of another kind is not replaced, and a symbolic link is replaced, not
-followed. FILE.part stays if proftool is killed, if the
-disk is full, or if it cannot be renamed; every view then reports that the
-recording was not finished. If its directory is removed, the recording is saved
-in the directory for temporary files, and a message names it.")]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct RecordArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// Compress the recording with zstd at level N: 1 (fastest, the default of -z) to 22
-    /// (smallest). Write N without a space: -z3
+    /// Compress with zstd: -z1 (fastest) to -z22.
+    ///
+    /// -z alone is -z1.
     #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
     compression_level: Option<u8>,
 
-    /// Count every direct call, in addition to sampling: in the program and its own libraries, or
-    /// only in the program, in all files that are loaded (all), or in those whose paths match
-    /// REGEX. See: proftool help counts
-    #[arg(long, value_name = "program|all|REGEX", num_args = 0..=1, require_equals = true,
+    /// Count every direct call, too.
+    ///
+    /// In the program and its own libraries, or only in the =program, in =all files, or in those whose
+    /// paths match =REGEX: see proftool help counts.
+    #[arg(long, value_name = "FILES", num_args = 0..=1, require_equals = true,
           default_missing_value = "", value_parser = counts::images,
           conflicts_with_all = ["tid", "all_cpus", "cpu", "cgroup"])]
     counts: Option<counts::Files>,
 
-    /// With --counts, give up counting the most frequent calls while they slow the program down by
-    /// more than PERCENT, as estimated; their counts are lower bounds then. With none, count all
-    #[arg(long, value_name = "PERCENT|none", requires = "counts", default_value = "30",
+    /// Accepted slowdown, or none.
+    ///
+    /// Beyond it the most frequent calls are given up, and their counts are lower bounds.
+    #[arg(long, value_name = "PERCENT", requires = "counts", default_value = "30",
           value_parser = counts::slowdown)]
     counts_limit: counts::Slowdown,
 
-    /// With --counts, also count in the programs that the command starts by exec. A process waits
-    /// at each exec until its new program is ready to count
+    /// With --counts: also in programs that it executes.
+    ///
+    /// A process waits at each exec until its new program is ready.
     #[arg(long, requires = "counts",
           conflicts_with_all = ["pid", "tid", "comm", "all_cpus", "cpu", "cgroup"])]
     follow_exec: bool,
 
-    /// With --counts, neither use nor write the cache of call sites (~/.cache/proftool)
+    /// With --counts: use no cache (~/.cache/proftool).
     #[arg(long)]
     no_cache: bool,
 
-    /// The file to write
+    /// The file to write.
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
 
     #[command(flatten)]
     bounds: BoundsArgs,
 
-    /// Print only warnings and errors
+    /// Print only warnings and errors.
     #[arg(short, long)]
     quiet: bool,
 
-    /// Report the cost of the recording at the end: the recorder's own time, buffer use, and how
-    /// much the program was slowed down
+    /// Report what the recording cost.
+    ///
+    /// The recorder's own time, how full buffers were, and how much the program was slowed down.
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// The command to run and record, with its arguments. With -p, -t, --comm, -a, -C or --cgroup
-    /// it is not the target: the recording lasts as long as it runs
+    /// What to run and record, with its arguments.
+    ///
+    /// With -p, -t, --comm, -a, -C or --cgroup it is not recorded: the recording lasts as long as it
+    /// runs.
     #[arg(
         required_unless_present = "TargetArgs",
         trailing_var_arg = true,
@@ -119,6 +101,30 @@ pub struct RecordArgs {
     )]
     command: Vec<OsString>,
 }
+
+const MANUAL: &str = "\
+A command is recorded with all that it starts. Running targets (-p, -t, --comm,
+-a, -C, --cgroup) are recorded until they end, until Ctrl-C, for --duration, or
+while the command runs that is given as well.
+
+The exit status is that of the command; 128 plus the number of the signal that
+killed it; 0 without a command. It is 125 if the recording failed or the target
+does not exist, 126 if the command cannot be run, 127 if it is not found.
+
+The kernel starts a new period with each thread: those that end before have
+almost no samples, but with -a and --cgroup. Every view reports if samples do
+not add up to the event's counter.
+
+FILE.part is written, can be read at any time, and becomes FILE at the end. An
+earlier recording is kept as FILE.old; no file of another kind is replaced.
+Recordings hold copies of stacks, without arguments and environment variables
+(none with -g fp,0): proftool help recording.";
+
+const EXAMPLES: &str = "\
+Examples:
+  proftool record ./app --its-option
+  proftool record -p 4711 -d 10     a running process, for ten seconds
+  proftool record -a -- make -j8    the whole machine, until make ends";
 
 // Passes the command's exit status on. Errors are printed here, since the exit status depends on
 // what failed.

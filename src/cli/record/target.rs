@@ -12,28 +12,30 @@ use super::super::failure::tell;
 /// Arguments that name what already runs.
 #[derive(Args, Debug)]
 pub struct TargetArgs {
-    /// Sample running processes: all their threads, and the processes that they start
+    /// Sample running processes and what they start.
     #[arg(short, long, group = "who", value_name = "PID", value_delimiter = ',', value_parser = number)]
     pid: Vec<i32>,
 
-    /// Sample running threads, but not the threads and processes that they start
+    /// Sample running threads, without what they start.
     #[arg(short, long, group = "who", value_name = "TID", value_delimiter = ',', value_parser = number)]
     tid: Vec<i32>,
 
-    /// Sample all running processes of this name, as ps -eo comm prints it
+    /// Sample running processes of this name.
+    ///
+    /// As ps -eo comm prints it.
     #[arg(long, group = "who", value_name = "NAME")]
     comm: Option<String>,
 
-    /// Sample the whole machine: everything that runs on any processor
+    /// Sample the whole machine.
     #[arg(short, long, group = "who")]
     all_cpus: bool,
 
-    /// Sample everything that runs on these processors, such as 0,2-3
+    /// Sample all that runs on these processors: 0,2-3.
     #[arg(short = 'C', long, value_name = "CPUS", value_parser = processors,
           conflicts_with_all = ["pid", "tid", "comm", "cgroup"])]
     cpu: Option<Processors>,
 
-    /// Sample everything that runs in a control group; PATH is relative to the cgroup2 mount
+    /// Sample a control group, by its path below cgroup2.
     #[arg(long, group = "who", value_name = "PATH")]
     cgroup: Option<PathBuf>,
 }
@@ -41,11 +43,11 @@ pub struct TargetArgs {
 /// Arguments that set when a recording begins and ends.
 #[derive(Args, Debug)]
 pub struct BoundsArgs {
-    /// Stop recording after this time; the command continues unrecorded
+    /// End after this time; the command runs on.
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// Wait this many milliseconds before recording; the command runs meanwhile
+    /// Begin after MS milliseconds of the command.
     #[arg(
         short = 'D',
         long,
@@ -55,7 +57,7 @@ pub struct BoundsArgs {
     )]
     delay: u64,
 
-    /// Stop recording at this file size, such as 100M; the command continues unrecorded
+    /// End at this size, such as 100M; the command runs on.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
 }

@@ -59,44 +59,47 @@ use super::sampling::SamplingArgs;
 
 /// The arguments of `proftool top`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct TopArgs {
     #[command(flatten)]
     pub sampling: SamplingArgs,
 
-    /// Stop after this time, and end the command
+    /// End after this time, and the command, too.
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
 
-    /// Refresh interval [default: 1; tables: 2]
+    /// Time between refreshes [default: 1; tables: 2]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub interval: Option<Duration>,
 
-    /// Let old samples fade: time after which a sample counts half [default: no fading]
+    /// Let a sample count half after this time.
+    ///
+    /// [default: no fading]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub half_life: Option<Duration>,
 
-    /// Number of table rows if standard output is not a terminal, 0 for all
+    /// Rows of tables, 0 for all.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
 
-    /// The event to show first if several are sampled: a name of -e, off-cpu, preempted
-    /// [default: the event with the most samples]
+    /// The event to show first.
+    ///
+    /// One of -e, off-cpu, preempted [default: the one with the most samples].
     #[arg(long, value_name = "EVENT")]
     pub show: Option<String>,
 
-    /// Attribute inlined code to the function that contains it
+    /// Count inlined code for the function around it.
     #[arg(long)]
     pub no_inline: bool,
 
-    /// Show stacks as sampled, without restoring missing frames from the code
+    /// Do not restore missing frames from the code.
     #[arg(long)]
     pub no_repair: bool,
 
     #[command(flatten)]
     pub screen: ScreenArgs,
 
-    /// The command to run, with its arguments
+    /// What to run and watch, with its arguments.
     #[arg(
         required_unless_present = "TargetArgs",
         trailing_var_arg = true,
@@ -105,32 +108,27 @@ pub struct TopArgs {
     pub command: Vec<OsString>,
 }
 
+const MANUAL: &str = "\
+The keys 1 to 4 choose flat, graph, tree or cycles, ? lists all keys, q quits.
+The views are those of the commands of these names, for all samples so far;
+with --half-life, or after d, old samples fade. w writes a recording of all
+samples since the start or the last reset, unfaded and unfiltered. They are
+kept in at most 128 MiB; w reports how many older ones were dropped. The rarest
+stacks of very many are merged into [seldom].
+
+Ctrl-Z stops top and its command, without samples until fg. If standard output
+is no terminal, or TERM is dumb, a table is printed every --interval.
+
+The exit status is that of the command, or 128 plus the number of the signal
+that killed it or top. It is 0 without a command or after q, 125 if sampling
+failed or the target does not exist, 126 if the command cannot be run, 127 if
+it is not found.";
+
 const EXAMPLES: &str = "\
-On a terminal, the keys 1 to 4 choose the view (flat, graph, tree, cycles), ?
-lists all keys, and q quits. The views show what the commands of these names
-show, for all samples so far; with --half-life, or after the key d, old samples
-fade. The key w writes a recording of all samples since the start or the last
-reset, unfaded and unfiltered. Until then top keeps them in memory, compressed
-to at most 128 MiB; it drops the oldest beyond that, and w reports how many. If
-there are very many different stacks, the rarest are merged into one, [seldom].
-
-Ctrl-Z stops top and the command that it started: neither is sampled until fg.
-Targets that ran before continue, and samples that do not fit into the buffers
-count as lost. If the terminal goes away, top ends as with SIGHUP.
-
-If standard output is not a terminal, or TERM is dumb, top prints a table of
-functions every --interval.
-
-The exit status is that of the command, or 128 plus the signal number if a
-signal killed it or top. It is 0 without a command, or if you quit with q. It
-is 125 if sampling failed or the target does not exist, 126 if the command
-cannot be run, and 127 if it is not found.
-
 Examples:
-  proftool top ./app --its-option      run a command and watch it
-  proftool top -p 4711                 watch a running process
-  proftool top -a --half-life 5        the whole machine, mostly the last seconds
-  proftool top -p 4711 -d 10 > tables  one table every two seconds";
+  proftool top ./app --its-option
+  proftool top -p 4711 --half-life 5    mostly the last seconds of a process
+  proftool top -a -d 10 > tables        a table every two seconds";
 
 impl TopArgs {
     fn interval(&self) -> Duration {

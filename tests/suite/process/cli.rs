@@ -58,6 +58,17 @@ fn every_command_has_help_with_examples() {
     }
 }
 
+/// The values of an option of a command that a shell completes.
+fn offered(command: &str, option: &str) -> Vec<String> {
+    let script = stdout(&answer(&["completions", "bash"]));
+    let start = format!("\n        proftool__subcmd__{command})\n");
+    let part = script.split(&start).nth(1).unwrap();
+    let part = part.split(&format!("{option})\n")).nth(1).unwrap();
+    let values = part.split("-W \"").nth(1).unwrap();
+    let values = values.split('"').next().unwrap();
+    values.split_whitespace().map(str::to_owned).collect()
+}
+
 #[test]
 fn dot_is_offered_where_it_is_supported_and_nowhere_else() {
     let file = fixture("recursion");
@@ -71,18 +82,19 @@ fn dot_is_offered_where_it_is_supported_and_nowhere_else() {
         &["graph"],
     ];
     for view in views {
-        let help = stdout(&answer(&[view[0], "-h"]));
-        // The list of formats goes on over lines.
-        let formats = help.split("--format <FORMAT>").nth(1).unwrap();
-        let values = formats.split(']').nth(1).unwrap();
-        let is_offered = values.split_whitespace().any(|value| value == "dot");
+        let formats = offered(view[0], "--format");
+        assert!(
+            formats.contains(&"json".to_owned()),
+            "{view:?}: {formats:?}"
+        );
+        let is_offered = formats.contains(&"dot".to_owned());
         let file: &[&str] = if view[0] == "callgraph" {
             &[]
         } else {
             &[&file]
         };
         let drawn = answer(&[view, file, &["--format", "dot"]].concat());
-        assert_eq!(is_offered, drawn.status.success(), "{view:?}: {formats}");
+        assert_eq!(is_offered, drawn.status.success(), "{view:?}: {formats:?}");
         if !is_offered {
             assert_eq!(drawn.status.code(), Some(2), "{view:?}");
             let text = stderr(&drawn);
@@ -100,8 +112,15 @@ fn rows_are_offered_where_they_are_supported_and_nowhere_else() {
     let offered = |view: &str| {
         let help = stdout(&answer(&[view, "--help"]));
         let by = help.split("--by <ROW>").nth(1).unwrap();
-        let list = by.split("[default").next().unwrap();
-        rows.map(|row| list.contains(&format!("- {row}:")))
+        let lines = by.lines().skip(1).map(str::trim);
+        let lines = lines.take_while(|line| !line.is_empty() && !line.starts_with('-'));
+        // Several that need no words share a line.
+        let names = lines.filter_map(|line| line.split(':').next());
+        let listed: Vec<&str> = names.flat_map(|names| names.split(", ")).collect();
+        let listed = rows.map(|row| listed.contains(&row));
+        let completed = offered(view, "--by");
+        assert_eq!(listed, rows.map(|row| completed.contains(&row.to_owned())));
+        listed
     };
     for view in ["flat", "graph", "tree"] {
         for (row, is_offered) in rows.into_iter().zip(offered(view)) {

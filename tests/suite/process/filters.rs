@@ -241,10 +241,10 @@ fn a_name_that_the_kernel_has_cut_is_found_by_all_of_it() {
 
 /// The options that help lists as filters of samples.
 fn filters() -> Vec<String> {
-    let help = proftool(&["report", "--help"]).output().unwrap().stdout;
+    let help = proftool(&["help", "filters"]).output().unwrap().stdout;
     let help = String::from_utf8(help).unwrap();
-    let (_, part) = help.split_once("Which samples:").unwrap();
-    let (part, _) = part.split_once("How to read them:").unwrap();
+    let (_, part) = help.split_once("Which samples\n").unwrap();
+    let (part, _) = part.split_once("How to read them\n").unwrap();
     let lines = part.lines().map(str::trim_start);
     let options = lines.filter(|line| line.starts_with("--"));
     let name = |line: &str| line.split(' ').next().unwrap().to_owned();

@@ -171,6 +171,65 @@ fn help_has_commands_and_topics() {
     assert!(stderr(&output).contains("recursion"), "{output:?}");
 }
 
+/// The names in a list of `proftool help`.
+fn listed(heading: &str) -> Vec<String> {
+    let help = stdout(&answer(&mut proftool(&["help"])));
+    let list = help.split(heading).nth(1).unwrap();
+    let lines = list.lines().skip(1).take_while(|line| !line.is_empty());
+    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names
+        .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
+        .collect()
+}
+
+fn help(args: &[&str]) -> String {
+    let output = answer(proftool(args).env("COLUMNS", "100"));
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    stdout(&output)
+}
+
+#[test]
+fn the_manual_is_short_enough_to_be_read() {
+    let words = |text: &str| text.split_whitespace().count();
+    let mut commands = listed("\nCommands:");
+    commands.retain(|name| name != "help");
+    let of_commands = commands.iter().map(|name| words(&help(&[name, "--help"])));
+    assert!(commands.len() >= 16 && of_commands.sum::<usize>() <= 5_500);
+    let topics = listed("\nTopics");
+    let of_topics = topics.iter().map(|name| words(&help(&["help", name])));
+    assert!(topics.len() >= 12 && of_topics.sum::<usize>() <= 3_200);
+    assert!(words(&help(&["help", "counts"])) <= 600);
+}
+
+#[test]
+fn short_help_has_a_line_for_each_option() {
+    for name in listed("\nCommands:") {
+        let (short, long) = (help(&[&name, "-h"]), help(&[&name, "--help"]));
+        assert!(short.lines().count() <= 40, "{name}: {short}");
+        for line in short.lines().chain(long.lines()) {
+            assert!(line.chars().count() <= 80, "{name}: {line}");
+        }
+        let options = |text: &str| -> Vec<String> {
+            let part = text.split("\nOptions:\n").nth(1).unwrap_or_default();
+            let lines = part.lines().take_while(|line| !line.is_empty());
+            lines.map(str::to_owned).collect()
+        };
+        // What is said of an option is further to the right.
+        let is_option = |line: &&String| line.trim_start_matches(' ').len() + 6 >= line.len();
+        let listed = options(&short);
+        assert!(
+            listed.iter().all(|line| is_option(&line)),
+            "{name}: {short}"
+        );
+        let named = |lines: &[String]| -> Vec<String> {
+            let lines = lines.iter().filter(is_option);
+            let words = lines.map(|line| line.trim_start().split("  ").next());
+            words.flatten().map(str::to_owned).collect()
+        };
+        assert_eq!(named(&listed), named(&options(&long)), "{name}: {long}");
+    }
+}
+
 #[test]
 fn each_command_and_topic_has_a_manual_page() {
     let directory = scratch("man");
@@ -179,6 +238,8 @@ fn each_command_and_topic_has_a_manual_page() {
     for page in [
         "man1/proftool.1",
         "man1/proftool-record.1",
+        "man7/proftool-filters.7",
+        "man7/proftool-reading.7",
         "man7/proftool-stacks.7",
     ] {
         let text = fs::read_to_string(directory.join(page)).unwrap();
