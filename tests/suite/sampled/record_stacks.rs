@@ -410,7 +410,7 @@ fn advice_on_broken_stacks_does_not_ask_for_what_was_done() {
             let found = of(broken).unwrap_or_else(|| panic!("{how}: {caveats:?}"));
             let hint = found["hint"].as_str();
             assert_eq!(
-                hint.is_some_and(|hint| hint.contains("-g dwarf")),
+                hint.is_some_and(|hint| hint.contains("without -g")),
                 how != "dwarf",
                 "{found}"
             );
