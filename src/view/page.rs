@@ -9,6 +9,8 @@ use crate::base::{Caveat, Remedy, Unit};
 pub enum Status {
     /// Nothing to change.
     Ok,
+    /// Nothing to change, and yet not what everyone expects.
+    Note,
     /// Something will be missing or less than it could be.
     Warn,
     /// Results will be wrong or missing.
@@ -20,6 +22,7 @@ impl Status {
     pub fn name(self) -> &'static str {
         match self {
             Status::Ok => "ok",
+            Status::Note => "note",
             Status::Warn => "warn",
             Status::Bad => "bad",
         }

@@ -113,7 +113,7 @@ fn frames(file: &FileFrames) -> Check {
     let decided = file.frames.decided();
     if decided == 0 && !main_keeps_none {
         let found = "unknown: no function shows whether it keeps one";
-        return fine(name, check, found);
+        return noted(name, check, found.to_owned());
     }
     if !file.lacks() {
         let found = format!("kept by {keeping} of the {decided} functions that need one");
@@ -129,7 +129,14 @@ fn frames(file: &FileFrames) -> Check {
     };
     // What `record` sees to by itself is nothing to change.
     let found = format!("{found}; record copies its stacks and unwinds them");
-    fine(name, check, found)
+    noted(name, check, found)
+}
+
+fn noted(name: &str, check: &'static str, found: String) -> Check {
+    Check {
+        status: Status::Note,
+        ..fine(name, check, found)
+    }
 }
 
 fn share(file: &FileFrames) -> String {

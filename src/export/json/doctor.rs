@@ -1,5 +1,5 @@
 //! What was checked: `checks [{subject, check, status, found, remedy|null}]` with the statuses
-//! `ok`, `warn` and `bad`. Where no recording was looked at, there are no samples.
+//! `ok`, `note`, `warn` and `bad`. Where no recording was looked at, there are no samples.
 
 use std::io::{self, Write};
 

@@ -142,7 +142,7 @@ pub fn write(
                 remedy,
             } => {
                 let style = match status {
-                    Status::Ok => Style::new(),
+                    Status::Ok | Status::Note => Style::new(),
                     Status::Warn => WARM,
                     Status::Bad => HOT,
                 };

@@ -304,8 +304,9 @@ impl Report {
             ) => {
                 let share = row.self_weight as f64 / subject.selection.total().max(1) as f64;
                 // The half width is that of a share of one half.
-                let points = 100.0 * half_width * 2.0 * (share * (1.0 - share)).sqrt();
-                parts.push(format!("first row ±{points:.1} points"));
+                let first = 100.0 * half_width * 2.0 * (share * (1.0 - share)).sqrt();
+                let most = 100.0 * half_width;
+                parts.push(format!("±{most:.1} points (first row ±{first:.1})"));
             }
             _ => parts.extend(certainty::line(subject, &self.sampling_error)),
         }

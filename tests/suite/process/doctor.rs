@@ -111,7 +111,7 @@ fn a_program_is_judged_by_how_it_was_built() {
     let found = of(&[program.to_str().unwrap()]);
     for (check, status, remedy) in [
         // `record` copies such stacks, and unwinds them.
-        ("frame pointers", "ok", ""),
+        ("frame pointers", "note", ""),
         ("symbols", "bad", "do not strip it"),
         ("line tables", "warn", "debug = 1"),
         ("build id", "warn", "-Wl,--build-id"),
