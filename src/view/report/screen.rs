@@ -40,6 +40,8 @@ const TWENTIETH: u64 = 20;
 const DOUBTS: usize = 2;
 /// What is missing in the code, not in stacks.
 const ON_CODE: [CaveatKind; 2] = [CaveatKind::NoSymbols, CaveatKind::GeneratedCode];
+/// The most characters of a name in a command.
+const IN_COMMANDS: usize = 40;
 /// The most steps of a path.
 const STEPS: usize = 8;
 
@@ -53,6 +55,9 @@ impl Report {
         };
         let lines = |blocks: &[Block]| height(&page(blocks.to_vec()));
         let mut head = self.summary(subject);
+        if let Some(Block::Heading(command)) = head.first_mut() {
+            shorten(command);
+        }
         head.extend(self.busy_commands(subject));
         let mut foot = vec![Block::Space];
         foot.extend(self.heaviest_path(subject));
@@ -290,7 +295,7 @@ impl Report {
             let mut text = format!("stacks: {complete} % complete");
             let whole = subject.selection.total();
             if let Some(points) = self.largest_doubt(whole).filter(|&points| points >= 1.0) {
-                text.push_str(&format!(", totals up to {points:.0} points too low"));
+                text.push_str(&format!(", totals up to {points:.0} too low"));
             }
             parts.push(text);
         }
@@ -350,9 +355,12 @@ impl Report {
         // What is nearly on all samples leads to the tree of all, and what calls little to nothing.
         let divides = |it: &&&(Row, _)| it.0.total < whole / TWENTIETH * (TWENTIETH - 1);
         let calls = |it: &&&(Row, _)| it.0.total - it.0.self_weight > whole / FIFTH;
-        let root = named.iter().filter(divides).find(calls);
+        let is_short = |name: &str| name.chars().count() <= IN_COMMANDS;
+        let mut roots = named.iter().filter(divides).filter(calls);
+        let root = roots.find(|it| is_short(&it.0.name));
         let tree = root.map_or(Question::CallTree, |it| Question::Below(it.0.name.clone()));
-        let hottest = self.functions.first();
+        let mut hottest = self.functions.iter();
+        let hottest = hottest.find(|(row, _)| is_short(&row.name));
         let detail = hottest.map(|(row, _)| Question::Detail(row.name.clone()));
         [Some(tree), detail].into_iter().flatten().collect()
     }
@@ -376,6 +384,14 @@ fn better_stacks(subject: &Subject) -> Option<Block> {
     let worst = ended.max_by_key(|caveat| caveat.count);
     let of_worst = || worst.cloned().map(Block::RemedyOf);
     remedy.map(Block::BetterStacks).or_else(of_worst)
+}
+
+/// A command line in one line of the screen.
+fn shorten(command: &mut String) {
+    if let Some((at, _)) = command.char_indices().nth(WIDTH) {
+        command.truncate(at);
+        command.push('…');
+    }
 }
 
 /// The file and the line, without the directory.
