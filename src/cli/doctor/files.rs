@@ -214,7 +214,10 @@ fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
 
 fn of_library(library: &Binary, file: &FileFrames) -> Check {
     let diagnosis = library.diagnosis();
+    let nameless = diagnosis.symbols == InfoLocation::Nowhere && !diagnosis.mini_symbols;
     let mut found = match file.frames.lacking() {
+        // What is to be changed there is something else.
+        _ if nameless => String::new(),
         None => "frame pointers unknown".to_owned(),
         Some(_) if file.lacks() => format!("{} of functions keep no frame pointer", share(file)),
         Some(_) => "keeps frame pointers".to_owned(),
@@ -234,8 +237,7 @@ fn of_library(library: &Binary, file: &FileFrames) -> Check {
     if library.build_id().is_none() {
         found.push_str("; build ID: none");
     }
-    let check = fine(&file.name, LIBRARY, found);
-    let nameless = diagnosis.symbols == InfoLocation::Nowhere && !diagnosis.mini_symbols;
+    let check = fine(&file.name, LIBRARY, found.trim_start_matches("; "));
     if !nameless {
         return check;
     }
