@@ -34,9 +34,9 @@ const RUNTIME_LIBRARIES: [&str; 12] = [
     "libgcc_s",
     "libc++",
 ];
-// What the names of generated functions have that are not the user's: files of Node.js, packages of
-// Java.
-const LIBRARIES_OF_RUNTIMES: [&str; 6] = [" node:", "java.", "javax.", "jdk.", "sun.", "java/"];
+// How a word of the names of generated functions begins that are not the user's: files of Node.js,
+// packages of Java.
+const LIBRARIES_OF_RUNTIMES: [&str; 6] = ["node:", "java.", "javax.", "jdk.", "sun.", "java/"];
 // Functions that start programs and threads.
 const STARTS: [&str; 6] = [
     "_start",
@@ -131,11 +131,8 @@ impl<'a> Rules<'a> {
             return owner(&module.name, OwnerKind::Library);
         }
         let is_generated = module.name.starts_with("[generated");
-        if is_generated
-            && LIBRARIES_OF_RUNTIMES
-                .iter()
-                .any(|it| function.name.contains(it))
-        {
+        let is_library = |word: &str| LIBRARIES_OF_RUNTIMES.iter().any(|it| word.starts_with(it));
+        if is_generated && function.name.split(' ').any(is_library) {
             return owner("runtime", OwnerKind::Library);
         }
         if RUNTIME_LIBRARIES
@@ -183,7 +180,7 @@ impl<'a> Rules<'a> {
             return Some(owner(without_version(package), OwnerKind::Library));
         }
         if let Some((root, inside)) = path.split_once("/src/")
-            && root.rsplit('/').next().is_some_and(is_go)
+            && is_go(root)
         {
             let package = inside
                 .rsplit_once('/')
@@ -256,13 +253,16 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Whether a directory is called as Go's installations are: `go`, `go-1.19`, `go1.21.3`.
-fn is_go(directory: &str) -> bool {
-    let version = directory.strip_prefix("go");
-    version.is_some_and(|it| {
-        it.chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
-    })
+/// Whether a directory is called as Go's installations are: `/usr/local/go`, or `go-1.19` and
+/// `go1.21.3` anywhere. `~/go` holds what its user wrote.
+fn is_go(root: &str) -> bool {
+    let (around, name) = root.rsplit_once('/').unwrap_or(("", root));
+    let is_version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
+    match name.strip_prefix("go") {
+        Some("") => matches!(around, "/usr/local" | "/usr/lib" | "/opt"),
+        Some(version) => version.chars().all(is_version),
+        None => false,
+    }
 }
 
 fn owner(name: &str, kind: OwnerKind) -> Owner {

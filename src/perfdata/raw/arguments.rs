@@ -88,14 +88,14 @@ fn descriptor_of_thread(stack: &[u8], start: u64) -> Option<usize> {
         Some(u64::from_ne_bytes(bytes))
     };
     let first = (start as usize).wrapping_neg() % 8;
-    let mut places = (first..stack.len()).step_by(8);
-    places.find(|&at| {
-        let list = [
-            Some(start.wrapping_add(at as u64)),
-            Some(TO_THE_LOCK),
-            Some(0),
-        ];
-        [word(at), word(at + 8), word(at + 16)] == list
+    // Each sample comes here: only the rare word in the middle of the list is looked for.
+    let words = stack.get(first..)?.chunks_exact(8);
+    let places = (first..).step_by(8).zip(words);
+    let mut locks = places.filter(|(_, word)| **word == TO_THE_LOCK.to_ne_bytes());
+    locks.find_map(|(at, _)| {
+        let list = at.checked_sub(8)?;
+        let is_empty = word(list)? == start.wrapping_add(list as u64) && word(at + 8)? == 0;
+        is_empty.then_some(list)
     })
 }
 

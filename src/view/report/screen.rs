@@ -354,7 +354,7 @@ impl Report {
         let named = self.by_total_in_brief(subject);
         // What is nearly on all samples leads to the tree of all, and what calls little to nothing.
         let divides = |it: &&&(Row, _)| it.0.total < whole / TWENTIETH * (TWENTIETH - 1);
-        let calls = |it: &&&(Row, _)| it.0.total - it.0.self_weight > whole / FIFTH;
+        let calls = |it: &&&(Row, _)| it.0.total.saturating_sub(it.0.self_weight) > whole / FIFTH;
         let is_short = |name: &str| name.chars().count() <= IN_COMMANDS;
         let mut roots = named.iter().filter(divides).filter(calls);
         let root = roots.find(|it| is_short(&it.0.name));
@@ -407,6 +407,11 @@ fn place_name(module: &str) -> &str {
     match module {
         "" => "unknown",
         _ if module.starts_with('[') => module.trim_matches(['[', ']']),
-        _ => module.split_once(".so").map_or(module, |(name, _)| name),
+        _ => {
+            // `.so` ends the name or stands before a version: not in `my.sort`.
+            let ends = |at: &usize| matches!(module.as_bytes().get(at + 3), None | Some(b'.'));
+            let at = module.match_indices(".so").map(|(at, _)| at).find(ends);
+            at.map_or(module, |at| &module[..at])
+        }
     }
 }
