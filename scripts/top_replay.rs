@@ -140,7 +140,7 @@ fn main() -> anyhow::Result<()> {
 /// screen.
 fn time(file: &Path) -> anyhow::Result<()> {
     const TIMES: usize = 9;
-    let profile = input::open(file, &input::Options::default(), &mut |_, _| {})?;
+    let profile = input::open(file)?;
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
@@ -280,7 +280,7 @@ impl Replay {
             time,
             ..input::Options::default()
         };
-        input::open(&self.file, &options, &mut |_, _| {}).ok()
+        input::open_with(&self.file, &options, &mut |_, _| {}).ok()
     }
 }
 

@@ -8,45 +8,34 @@
 //! # The hottest functions of a recording
 //!
 //! ```no_run
-//! use std::path::Path;
+//! use proftool::input;
 //!
-//! use proftool::analysis::inclusive;
-//! use proftool::input::{self, Options};
-//! use proftool::profile::Filter;
-//!
-//! let path = Path::new("perf.data");
-//! let profile = input::open(path, &Options::default(), &mut |_done, _total| ())?;
-//! let event = profile.main_event().ok_or("no samples")?;
-//! let selection = profile.select(event, &Filter::default());
-//! let weights = inclusive::by_function(&profile, &selection);
-//!
-//! let mut functions: Vec<_> = profile.functions.ids().collect();
-//! functions.sort_by_key(|&id| std::cmp::Reverse(weights.self_weight[id]));
-//! for &id in functions.iter().take(10) {
-//!     let (own, total) = (weights.self_weight[id], weights.total[id]);
-//!     println!("{own:>12} {total:>12} {}", profile.functions[id].name);
+//! let profile = input::open("perf.data")?;
+//! for function in profile.hottest(10) {
+//!     let (own, total) = (function.self_weight, function.total);
+//!     println!("{own:>12} {total:>12} {}", function.name);
 //! }
 //! for caveat in profile.caveats.iter() {
 //!     eprintln!("note: {caveat}");
 //! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), input::Error>(())
 //! ```
 //!
 //! # Where to look
 //!
 //! | to | see |
 //! |---|---|
-//! | open a file of any known kind | [`input::open`] |
+//! | open a file of any known kind | [`input::open`], with choices [`input::open_with`] |
+//! | list the hottest functions | [`Profile::hottest`](profile::Profile::hottest) |
 //! | filter samples, choose an event | [`profile`] |
 //! | compute totals, call trees, cycles | [`analysis`], [`callgraph`] |
 //! | list the machine code of a function | [`input::MachineCode`] |
 //! | make tables and pages of answers | [`view`] |
 //! | write text, JSON, CSV, stacks for other tools | [`export`] |
-//! | encode or decode pprof's profiles | [`pprof`] |
 //! | sample a program | [`sampler::record`], [`input::live`] |
-//! | read or write perf.data itself | [`perfdata`] |
-//! | find the calls in machine code | [`scan`] |
-//! | count the calls of a program that was not built for it | [`patch`] |
+//!
+//! The other modules serve these and the command. They are not documented here, and may change in
+//! any version.
 //!
 //! # Features
 //!
@@ -76,25 +65,38 @@ mod architecture {}
 
 pub mod analysis;
 pub mod base;
-pub mod binary;
-pub mod cache;
 pub mod callgraph;
 #[cfg(feature = "export")]
 pub mod export;
-pub mod files;
-pub mod frame_pointers;
 pub mod input;
-pub mod names;
-#[cfg(feature = "record")]
-pub mod patch;
-pub mod perfdata;
-#[cfg(any(feature = "export", feature = "import"))]
-pub mod pprof;
 pub mod profile;
 #[cfg(feature = "record")]
 pub mod sampler;
-pub mod scan;
-pub mod symbolize;
-pub mod trace;
-pub mod unwind;
 pub mod view;
+
+#[doc(hidden)]
+pub mod binary;
+#[doc(hidden)]
+pub mod cache;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
+pub mod frame_pointers;
+#[doc(hidden)]
+pub mod names;
+#[cfg(feature = "record")]
+#[doc(hidden)]
+pub mod patch;
+#[doc(hidden)]
+pub mod perfdata;
+#[cfg(any(feature = "export", feature = "import"))]
+#[doc(hidden)]
+pub mod pprof;
+#[doc(hidden)]
+pub mod scan;
+#[doc(hidden)]
+pub mod symbolize;
+#[doc(hidden)]
+pub mod trace;
+#[doc(hidden)]
+pub mod unwind;

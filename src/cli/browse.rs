@@ -247,7 +247,7 @@ impl Source for Recording {
         let rows = self.rows;
         locked(&self.latest).part = Some("reading \u{2026}".into());
         let read = move || {
-            let read = input::open(&path, &reading, &mut |_, _| ());
+            let read = input::open_with(&path, &reading, &mut |_, _| ());
             let mut latest = locked(&latest);
             if asked.load(Ordering::Relaxed) != number {
                 return;

@@ -157,7 +157,7 @@ fn with_samples(
     options: &input::Options,
 ) -> anyhow::Result<(Profile, Selection, Vec<ModuleId>)> {
     let mut meter = Meter::new();
-    let opened = input::open(recording, options, &mut |done, total| {
+    let opened = input::open_with(recording, options, &mut |done, total| {
         meter.show(done, total)
     });
     let profile = opened?;

@@ -204,7 +204,7 @@ impl<'a> Table<'a> {
             functions_of(stacks),
             key,
             |id| name(id, naming.name(id)),
-            |id, _| name(id, profile.distinct_name(id)),
+            |id, _| name(id, profile.name(id)),
         );
         let mut names = IdVec::filled(None, profile.functions.len());
         for (id, name) in named {

@@ -12,7 +12,7 @@ use crate::base::system_reason;
 /// use proftool::input::{self, Options};
 ///
 /// let path = Path::new("/nonexistent/perf.data");
-/// let error = input::open(path, &Options::default(), &mut |_, _| ()).unwrap_err();
+/// let error = input::open(path).unwrap_err();
 /// assert_eq!(error.path, path);
 /// assert!(error.to_string().starts_with("could not open /nonexistent/perf.data: "));
 /// ```

@@ -115,13 +115,26 @@ impl Default for Options {
 /// Called with the bytes read and the number of all bytes, 0 where it is not known.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// Opens `path`, finds out what it is, and reads it.
+/// Opens the file at `path`, finds out what it is, and reads everything that is in it.
 ///
 /// # Errors
 ///
 /// If it cannot be opened, or is not a known kind of file. Damage *within* a file is a caveat of
 /// the profile.
-pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
+pub fn open(path: impl AsRef<Path>) -> Result<Profile, Error> {
+    open_with(path.as_ref(), &Options::default(), &mut |_, _| ())
+}
+
+/// Does what [`open`] does, with choices, and tells how far it is.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_with(
+    path: &Path,
+    options: &Options,
+    progress: &mut Progress,
+) -> Result<Profile, Error> {
     let profile = match door(path).map_err(Error::of(path))? {
         OpenedInput::Gmon(first) => return gmon_profile(path, first, options),
         _ if !options.sum.is_empty() => Err(Reason::NotGmon),

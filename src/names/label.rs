@@ -8,7 +8,7 @@ use crate::profile::distinct::{self, Whose};
 /// What functions are called: so that none is called like another one of the profile, in every view,
 /// on every page and in every format.
 ///
-/// [Distinct names](crate::profile::Profile::distinct_name) are the same in every format; a short name takes the place
+/// [Distinct names](crate::profile::Profile::name) are the same in every format; a short name takes the place
 /// of a full one where no other function of the profile has it too.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
@@ -21,7 +21,7 @@ impl Labels {
     pub fn new(naming: &Naming, functions: impl IntoIterator<Item = FunctionId>) -> Labels {
         let profile = naming.profile;
         let name = |id: FunctionId| naming.plain_name(id);
-        let longer = |id: FunctionId| profile.distinct_name(id).to_owned();
+        let longer = |id: FunctionId| profile.name(id).to_owned();
         let mut functions: Vec<FunctionId> = functions.into_iter().collect();
         functions.sort_unstable();
         functions.dedup();
@@ -40,7 +40,7 @@ impl Labels {
         let longer = is_short.then_some(&longer as _);
         let labels = match naming.names {
             Names::Full => {
-                let label = |id| (id, profile.distinct_name(id).into());
+                let label = |id| (id, profile.name(id).into());
                 functions.into_iter().map(label).collect()
             }
             Names::Short | Names::Mangled => {

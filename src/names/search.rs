@@ -95,7 +95,7 @@ fn find_text(naming: &Naming, candidates: &[FunctionId], text: &str) -> Found {
         &|id| !text.is_empty() && asked.of(id) == text,
         &|id| labels.of(id) == text || printable(labels.of(id)) == text,
         &|id| is_shortened && is_short_for(text, labels.of(id)),
-        &|id| naming.profile.distinct_name(id) == text,
+        &|id| naming.profile.name(id) == text,
         &|id| {
             let function = function(id);
             function.name == text || function.linkage_name.as_deref() == Some(text)
@@ -170,7 +170,7 @@ fn without_copy(symbol: &str) -> Option<&str> {
 pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
     let text = unmarked(text);
     let mut ids = profile.functions.ids();
-    if let Some(full) = ids.find(|&id| profile.distinct_name(id) == text) {
+    if let Some(full) = ids.find(|&id| profile.name(id) == text) {
         return Some(full);
     }
     let naming = Naming {

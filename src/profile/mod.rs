@@ -94,7 +94,7 @@ pub struct Profile {
     pub build_ids: IdVec<ModuleId, Option<BuildId>>,
     /// Functions by identity.
     pub functions: IdVec<FunctionId, Function>,
-    /// The labels of functions that share their names: [`Profile::distinct_name`].
+    /// The labels of functions that share their names: [`Profile::name`].
     pub distinct_names: DistinctNames,
     /// What debug information says beyond names and declarations.
     pub source: Source,

@@ -29,7 +29,7 @@ pub struct Filter {
     /// Only these threads.
     pub tids: Vec<i32>,
     /// Only stacks in which some function's name matches; or all of its
-    /// [distinct name](Profile::distinct_name).
+    /// [distinct name](Profile::name).
     pub focus: Option<Regex>,
     /// No stacks in which some function's name, or all of its distinct name, matches.
     pub ignore: Option<Regex>,
@@ -43,7 +43,7 @@ pub struct Filter {
 }
 
 /// Returns the regular expression that matches this name and no other. A filter by the pattern of a
-/// [distinct name](Profile::distinct_name) selects this function alone, although others may share
+/// [distinct name](Profile::name) selects this function alone, although others may share
 /// its name.
 ///
 /// ```
@@ -272,7 +272,7 @@ impl Profile {
         let matches = |(id, function): (FunctionId, &Function)| {
             regex.is_match(&function.name) || self.distinct_names.of(id).is_some_and(is_whole)
         };
-        let is_labelled = |id: &FunctionId| pattern_of(self.distinct_name(*id)) == regex.as_str();
+        let is_labelled = |id: &FunctionId| pattern_of(self.name(*id)) == regex.as_str();
         let may_be_pattern = regex.as_str().starts_with('^') && regex.as_str().ends_with('$');
         let mut ids = self.functions.ids();
         let only = ids.find(|id| may_be_pattern && is_labelled(id));

@@ -41,7 +41,7 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
         ..Options::default()
     };
     let mut meter = Meter::new();
-    let profile = input::open(path, &options, &mut |done, total| meter.show(done, total))?;
+    let profile = input::open_with(path, &options, &mut |done, total| meter.show(done, total))?;
     drop(meter);
     // A second look at the file: a profile does not keep how its stacks were recorded.
     let reader = Reader::open(path).map_err(|error| {

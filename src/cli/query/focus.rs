@@ -20,7 +20,7 @@ pub fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex) -> Reg
     let labelled =
         search::labelled(profile, name).or_else(|| function::shown_as(profile, event?, name));
     let label = labelled
-        .map(|id| profile.distinct_name(id))
+        .map(|id| profile.name(id))
         .filter(|label| is_literal || !regex.is_match(label));
     let exact = label.and_then(|label| Regex::new(&pattern_of(label)).ok());
     exact.unwrap_or_else(|| regex.clone())

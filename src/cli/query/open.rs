@@ -50,7 +50,7 @@ impl Needs {
 impl Query {
     pub fn open(&self, needs: Needs) -> anyhow::Result<Profile> {
         let mut meter = Meter::new();
-        let opened = input::open(self.file(), &self.reading(needs), &mut |done, total| {
+        let opened = input::open_with(self.file(), &self.reading(needs), &mut |done, total| {
             self.read.set(self.read.get().max(done));
             meter.show(done, total)
         });

@@ -62,7 +62,7 @@ impl DistinctNames {
 
 impl Profile {
     /// The name of a function that no other function of the profile has.
-    pub fn distinct_name(&self, function: FunctionId) -> &str {
+    pub fn name(&self, function: FunctionId) -> &str {
         let label = self.distinct_names.of(function);
         label.unwrap_or(&self.functions[function].name)
     }

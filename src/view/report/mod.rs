@@ -180,7 +180,7 @@ fn questions(report: &Report, subject: &Subject, recurses: bool) -> Vec<Question
     let wait = report.waits.first().map(|(wait, _)| wait.function);
     let hottest = report.functions.first().map(|(row, _)| row);
     let function = wait.or(hottest.map(|row| row.function));
-    let pattern = function.map(|it| pattern_of(subject.profile.distinct_name(it)));
+    let pattern = function.map(|it| pattern_of(subject.profile.name(it)));
     // Filters take labels as well, which may be shorter.
     let label = hottest
         .filter(|_| wait.is_none())

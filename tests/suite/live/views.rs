@@ -131,7 +131,7 @@ fn by_path(profile: &Profile) -> BTreeMap<Place, (u64, u64)> {
 }
 
 fn reread(path: &Path) -> Profile {
-    input::open(path, &Options::default(), &mut |_, _| ()).unwrap()
+    input::open(path).unwrap()
 }
 
 #[track_caller]

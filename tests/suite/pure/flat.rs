@@ -104,7 +104,7 @@ fn reference_cases_agree() {
                 symfs: Some(case.clone()),
                 ..input::Options::default()
             };
-            let profile = input::open(&recording, &options, &mut |_, _| ()).unwrap();
+            let profile = input::open_with(&recording, &options, &mut |_, _| ()).unwrap();
             assert_eq!(weights(&profile), expected, "{}", recording.display());
         }
     }

@@ -137,12 +137,12 @@ fn broken_files_are_read_as_far_as_they_go() {
 fn a_gmon_out_without_its_program_gets_advice() {
     for case in cases("gmon.out").iter().take(1) {
         let gmon = case.join("gmon.out");
-        let error = input::open(&gmon, &input::Options::default(), &mut |_, _| ()).unwrap_err();
+        let error = input::open(&gmon).unwrap_err();
         assert!(error.to_string().contains("gmon.out"));
         assert!(matches!(error.reason, input::Reason::NoProgram), "{error}");
         // A library is no program that was profiled; it has no such functions.
         let options = options(&gmon, StaticCalls::Off);
-        let error = input::open(&gmon, &options, &mut |_, _| ()).unwrap_err();
+        let error = input::open_with(&gmon, &options, &mut |_, _| ()).unwrap_err();
         assert_eq!(error.path, gmon);
         assert_eq!(error.reason.to_string(), "not an ELF file");
     }

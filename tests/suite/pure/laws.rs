@@ -226,7 +226,7 @@ fn by_label(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
     let present = weights.present().filter(|&id| weights.total[id] > 0);
     let row = |id: proftool::profile::FunctionId| (weights.self_weight[id], weights.total[id]);
     present
-        .map(|id| (profile.distinct_name(id).to_owned(), row(id)))
+        .map(|id| (profile.name(id).to_owned(), row(id)))
         .collect()
 }
 
@@ -234,7 +234,7 @@ fn by_label(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
 fn cycles_by_label(profile: &Profile) -> BTreeSet<BTreeSet<String>> {
     let graph = CallGraph::of(profile, &all(profile));
     let cycles = Cycles::find(&graph, |arc| arc.weight > 0);
-    let label = |&id: &proftool::profile::FunctionId| profile.distinct_name(id).to_owned();
+    let label = |&id: &proftool::profile::FunctionId| profile.name(id).to_owned();
     let members = cycles.members().iter();
     members
         .map(|members| members.iter().map(label).collect())
@@ -396,9 +396,7 @@ fn stacks_by_label(profile: &Profile) -> BTreeMap<Vec<&str>, u64> {
     for row in all(profile).rows().iter().filter(|row| row.weight > 0) {
         let names = |path: PathId| {
             let frames = profile.paths.outwards(path);
-            frames
-                .map(|frame| profile.distinct_name(frame.function))
-                .collect()
+            frames.map(|frame| profile.name(frame.function)).collect()
         };
         *stacks.entry(names(row.path)).or_default() += row.weight;
     }
@@ -512,7 +510,7 @@ proptest! {
 
     #[test]
     fn labels_are_distinct(profile in profile()) {
-        let labels: BTreeSet<&str> = profile.functions.ids().map(|id| profile.distinct_name(id)).collect();
+        let labels: BTreeSet<&str> = profile.functions.ids().map(|id| profile.name(id)).collect();
         prop_assert_eq!(labels.len(), profile.functions.len());
     }
 
@@ -546,7 +544,7 @@ proptest! {
                 prop_assert_eq!(search::labelled(&profile, &row.name), Some(row.function));
                 let found = search::find(&subject.naming(), &present, &row.name);
                 prop_assert_eq!(found, Found::One(row.function));
-                let pattern = pattern_of(profile.distinct_name(row.function));
+                let pattern = pattern_of(profile.name(row.function));
                 let filter = Filter { focus: Regex::new(&pattern).ok(), ..Filter::default() };
                 let with = profile.select(EventId::new(0), &filter);
                 prop_assert_eq!(with.total(), weights.total[row.function], "{}", pattern);

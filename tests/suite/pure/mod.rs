@@ -12,6 +12,7 @@ mod gmon_estimates;
 mod graph_laws;
 mod imports;
 mod laws;
+mod library;
 mod propagation;
 mod report;
 mod report_paths;

@@ -27,7 +27,7 @@ fn name(profile: &Profile, id: FunctionId) -> String {
 }
 
 fn label(profile: &Profile, id: FunctionId) -> String {
-    printable(profile.distinct_name(id)).into_owned()
+    printable(profile.name(id)).into_owned()
 }
 
 /// The functions with their weights, in order.
