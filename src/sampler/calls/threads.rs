@@ -195,11 +195,8 @@ pub(super) struct Left {
 
 impl Left {
     pub(super) fn release(&mut self, thread: Tracee, signal: i32) {
-        if signal == 0 {
-            // If that fails, so does what comes now.
-            let _ = thread.begin_call_again();
-            let _ = thread.let_be_interrupted();
-        }
+        // If that fails, so does what comes now.
+        let _ = thread.begin_call_again();
         // It may have been killed.
         if thread.detach_with(signal).is_err() {
             self.threads.push(thread);

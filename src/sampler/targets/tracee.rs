@@ -2,7 +2,6 @@
 //! or for a moment a thread of a process that runs.
 #![expect(unsafe_code, reason = "ptrace and waitpid have no safe interface")]
 
-use std::cell::RefCell;
 use std::ffi::CStr;
 use std::io;
 use std::ptr;
@@ -33,8 +32,6 @@ pub(in crate::sampler) const GONE: i32 = 0x7f;
 #[derive(Debug)]
 pub(in crate::sampler) struct Tracee {
     pid: i32,
-    /// The registers with which it stopped, if it has been made to begin a system call again.
-    interrupted: RefCell<Option<Box<Registers>>>,
 }
 
 impl Tracee {
@@ -75,8 +72,7 @@ impl Tracee {
     }
 
     fn of(pid: i32) -> Tracee {
-        let interrupted = RefCell::new(None);
-        Tracee { pid, interrupted }
+        Tracee { pid }
     }
 
     pub(in crate::sampler) fn pid(&self) -> i32 {
@@ -120,30 +116,15 @@ impl Tracee {
         request(libc::PTRACE_SYSCALL, self.pid, 0, 0)
     }
 
-    // Makes it begin a system call again that was interrupted when it was asked to stop. The kernel
-    // does that for most, and programs take the others to have been interrupted by a signal
-    // (signal(7)). Without effect if there is a signal for it.
+    // A thread that stops has left its system call. The kernel begins most calls again; some have
+    // ended with EINTR, and programs take them to have been interrupted by a signal (signal(7)).
+    // These get the result for which the kernel begins a call again unless a handler runs: EINTR is
+    // then what a signal makes of it, however late that comes.
     pub(in crate::sampler) fn begin_call_again(&self) -> io::Result<()> {
-        if self.interrupted.borrow().is_some() {
-            return Ok(());
-        }
         let registers = self.registers()?;
-        let Some(again) = registers.begun_again(&INTERRUPTED) else {
-            return Ok(());
-        };
-        if has_signal(self.pid) {
-            return Ok(());
-        }
-        self.set_registers(&again)?;
-        self.interrupted.replace(Some(Box::new(registers)));
-        Ok(())
-    }
-
-    /// Takes that back if a signal has come for it meanwhile, which interrupts the call.
-    pub(in crate::sampler) fn let_be_interrupted(&self) -> io::Result<()> {
-        match self.interrupted.take() {
-            Some(registers) if has_signal(self.pid) => self.set_registers(&registers),
-            _ => Ok(()),
+        match registers.begun_again(&INTERRUPTED) {
+            Some(again) => self.set_registers(&again),
+            None => Ok(()),
         }
     }
 
@@ -265,23 +246,6 @@ const GET_BLOCKED: libc::c_uint = 0x420a;
 const SET_BLOCKED: libc::c_uint = 0x420b;
 const GET_SEQUENCES: libc::c_uint = 0x420f;
 
-/// Whether a signal waits for a thread that it does not block.
-fn has_signal(tid: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let signals = |name| {
-        let value = crate::sampler::status::field(&status, name);
-        value.and_then(|value| u64::from_str_radix(value.trim(), 16).ok())
-    };
-    let [own, of_process, blocked] = ["SigPnd", "ShdPnd", "SigBlk"].map(signals);
-    let waiting = own
-        .zip(of_process)
-        .map(|(own, of_process)| own | of_process);
-    // What is not known may be.
-    waiting
-        .zip(blocked)
-        .is_none_or(|(waiting, blocked)| waiting & !blocked != 0)
-}
-
 /// A child or tracee of this thread that has stopped or ended and was not waited for; it still is
 /// not.
 pub(in crate::sampler) fn waiting() -> Option<i32> {
@@ -354,17 +318,16 @@ impl Registers {
         self
     }
 
-    /// Those with which one of these system calls begins again, if it has just been interrupted.
+    /// Those with which the kernel begins one of these system calls again, if it was interrupted.
     fn begun_again(mut self, calls: &[i64]) -> Option<Registers> {
+        // Of errno.h in the kernel; no program sees it.
+        const ERESTARTNOHAND: i64 = 514;
         let registers = &mut self.0;
         let is_interrupted = registers.rax == i64::from(-libc::EINTR).cast_unsigned();
         if !is_interrupted || !calls.contains(&registers.orig_rax.cast_signed()) {
             return None;
         }
-        // The instruction is two bytes long.
-        registers.rip = registers.rip.wrapping_sub(2);
-        registers.rax = registers.orig_rax;
-        registers.orig_rax = u64::MAX;
+        registers.rax = (-ERESTARTNOHAND).cast_unsigned();
         Some(self)
     }
 

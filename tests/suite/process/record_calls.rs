@@ -263,7 +263,7 @@ fn a_process_that_runs_counts_for_a_while_and_is_as_before() {
     let options = [&options[..], &["-d", "1", "-o", "out.data"]].concat();
     let output = room.record(&[&options[..], &["-p", &process.pid()]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(process.line(), "as before");
+    assert_eq!(process.line_at_end(), "as before");
     assert_eq!(process.end(), Some(9));
     let graph = graph(&room, &[]);
     let calls = |from, to| arc(&graph, from, to).unwrap()["calls"].as_u64().unwrap();

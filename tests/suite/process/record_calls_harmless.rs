@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use crate::support::record::{PROFTOOL, Room, can_record, stderr};
-use crate::support::record_calls::built;
+use crate::support::record_calls::{Running, built};
 use crate::support::record_calls_later::plugin;
 
 /// Runs a program alone and counted, each with these arguments. If the recorder hangs it is killed.
@@ -364,4 +364,74 @@ fn a_program_that_sleeps_is_not_interrupted_when_a_library_is_loaded() {
         return;
     };
     compared(&room, &program, &[], &[library.to_str().unwrap()]);
+}
+
+/// Waits in a thread while children end and signals come, until its input ends. Prints how often the
+/// waiting was interrupted, and how often it should have been.
+const INTERRUPTED: &str = r#"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int ends[2];
+static sigset_t all;
+static volatile int interrupted;
+__attribute__((noipa)) long tiny(long x) { return x + 1; }
+static void handle(int signal) {}
+static void *waits(void *none) {
+    struct epoll_event event = { .events = EPOLLIN };
+    int epoll = epoll_create1(0);
+    epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event);
+    while (epoll_pwait(epoll, &event, 1, -1, &all) != 1) { if (errno != EINTR) _exit(3); interrupted++; }
+    return none;
+}
+int main(void) {
+    pthread_t waiting;
+    sigset_t one;
+    struct sigaction action = { .sa_handler = handle };
+    int sent = 0;
+    char byte;
+    if (pipe(ends) || sigaction(SIGUSR1, &action, 0)) return 3;
+    /* It comes while the thread waits, never before. */
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &one, &all);
+    pthread_create(&waiting, 0, waits, 0);
+    puts("ready");
+    fflush(stdout);
+    fcntl(0, F_SETFL, O_NONBLOCK);
+    while (read(0, &byte, 1)) {
+        for (int i = 0; i < 8; i++) if (!fork()) _exit(tiny(i));
+        for (int i = 0; i < 8; i++) wait(0);
+        int before = interrupted;
+        pthread_kill(waiting, SIGUSR1);
+        sent++;
+        for (int i = 0; interrupted == before && i < 10000; i++) usleep(1000);
+    }
+    if (write(ends[1], "x", 1) != 1) return 3;
+    pthread_join(waiting, 0);
+    printf("%d of %d\n", interrupted, sent);
+    return 9;
+}
+"#;
+
+#[test]
+fn what_waits_is_interrupted_by_signals_that_are_handled_and_by_no_others() {
+    let Some((room, program)) = program(INTERRUPTED, &[]) else {
+        return;
+    };
+    let mut process = Running::start(&mut Command::new(program));
+    for _ in 0..10 {
+        let options = ["--counts", "-e", "cpu-clock", "-d", "0.1", "-o", "out.data"];
+        let output = room.record(&[&options[..], &["-p", &process.pid()]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let line = process.line_at_end();
+    let (interrupted, sent) = line.split_once(" of ").unwrap();
+    assert_eq!(interrupted, sent);
+    assert_eq!(process.end(), Some(9));
 }

@@ -7,6 +7,8 @@ use super::{listed, watch};
 
 /// How often a test may run until it holds.
 const ATTEMPTS: u32 = 3;
+/// How much of a failure is listed, in characters: some compare whole files.
+const SHOWN: usize = 500;
 
 /// Runs a sampled or live test again if it fails, twice at most. Each repetition is reported with what
 /// failed, at once and at the end of `scripts/test.sh`: it is to be seen, and its cause to be cured.
@@ -28,7 +30,8 @@ fn until_it_holds(test: impl Fn(), mut report: impl FnMut(&str)) {
             panic::resume_unwind(failure);
         }
         let next = attempt + 1;
-        let failed = message(&*failure).replace('\n', " ");
+        let failed: String = message(&*failure).chars().take(SHOWN).collect();
+        let failed = failed.replace('\n', " ");
         report(&format!("{next} of {ATTEMPTS}: {failed}"));
     }
 }
