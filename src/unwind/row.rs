@@ -188,33 +188,34 @@ impl UnwindRow {
     }
 
     /// The row of code that returns from a signal handler: what was interrupted goes on with the
-    /// registers that the kernel has saved above the stack pointer.
+    /// registers that the kernel has saved above the stack pointer. musl has no rules for its own.
     ///
     /// ```text
-    ///   rsp ─▶ [uc_flags][uc_link][uc_stack: 3 words]
-    ///          [r8]…[r15][rdi][rsi][rbp][rbx][rdx][rax][rcx][rsp][rip]
+    ///   x86-64    rsp + 40    [r8]…[r15][rdi][rsi][rbp][rbx][rdx][rax][rcx][rsp][rip]
+    ///   AArch64   sp + 312    [x0]…[x30][sp][pc]
     ///
-    ///   CFA = [rsp + 8 · (5 + 15)]     r8 = [rsp + 8 · 5]  …  rip = [rsp + 8 · (5 + 16)]
+    ///   CFA = [sp + where sp is]   r = [sp + where r is]
     /// ```
     pub(super) fn of_signal_return(arch: Arch) -> Option<UnwindRow> {
-        // musl has no rules for its own.
-        // The words of `struct ucontext` up to its registers, and these by their numbers in DWARF.
-        const CONTEXT: i64 = 5;
-        const SAVED: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
-        if arch != Arch::X86_64 {
-            return None;
-        }
-        let saved = |place: i64| {
-            let mut bytes = vec![constants::DW_OP_breg7.0];
-            let offset = 8 * (CONTEXT + place);
-            // A signed number in groups of seven bits; 14 are enough.
-            bytes.extend([(offset & 0x7f) as u8 | 0x80, (offset >> 7) as u8]);
-            bytes
+        // Behind the flags, the link and the stack of `struct ucontext`.
+        const X86_64: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
+        let (first, saved): (i64, Vec<u8>) = match arch {
+            Arch::X86_64 => (40, X86_64.into()),
+            // Behind `siginfo` (128), all of `ucontext` up to its registers (176), and the address
+            // of a fault (8).
+            Arch::Aarch64 => (312, (0..=arch.program_counter()).collect()),
+            Arch::X86 | Arch::Riscv64 | Arch::Riscv32 => return None,
         };
         let mut rules = Vec::new();
         let mut cfa = None;
-        for (&register, place) in SAVED.iter().zip(0..) {
-            let mut at = saved(place);
+        for (&register, place) in saved.iter().zip(0..) {
+            let offset = first + 8 * place;
+            // A signed number in groups of seven bits; 14 are enough.
+            let mut at = vec![
+                constants::DW_OP_breg0.0 + arch.stack_pointer(),
+                (offset & 0x7f) as u8 | 0x80,
+                (offset >> 7) as u8,
+            ];
             if register == arch.stack_pointer() {
                 at.push(constants::DW_OP_deref.0);
                 cfa = Expression::new(&at, arch).map(Cfa::Expression);

@@ -210,8 +210,13 @@ impl Rules {
     /// handler returns to is looked up there, as if something had called.
     fn of_signal_return(&self, address: Svma) -> Option<UnwindRow> {
         // `mov $15,%rax` in 7 or `mov $15,%eax` in 5 bytes, and `syscall` in 2.
-        const PLACES: [u64; 4] = [0, 5, 7, 9];
-        let before = PLACES.iter().map(|place| address.0.checked_sub(*place));
+        const X86: [u64; 4] = [0, 5, 7, 9];
+        const AARCH64: [u64; 3] = [0, 4, 8];
+        let places = match self.arch {
+            Arch::Aarch64 => &AARCH64[..],
+            _ => &X86,
+        };
+        let before = places.iter().map(|place| address.0.checked_sub(*place));
         let mut starts = before.chain([address.0.checked_add(1)]).flatten();
         let returns = starts.any(|start| self.binary.returns_from_signal(Svma(start)));
         returns.then(|| UnwindRow::of_signal_return(self.arch))?

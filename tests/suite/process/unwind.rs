@@ -2,6 +2,7 @@
 //!
 //! What needs a compiler or perf that is not there says that it is skipped.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use proftool::unwind::{
     Arch, Cfa, CodeAt, End, ProcessCode, Registers, Rule, Rules, StackCopy, UnwindRow, Unwinder,
 };
 
+use crate::support::elf::Elf;
 use crate::support::skipped;
 use crate::support::unwind::{RECURSION, compiled, recorded};
 
@@ -306,6 +308,61 @@ fn the_caller_of_a_linkage_stub_without_rules_is_found() {
         ];
         assert_eq!(frames[..2], expected, "{at}");
     }
+}
+
+/// Of musl's `__restore_rt`, which has neither a size nor rules; the system call takes the registers from
+/// the kernel's frame on the stack.
+#[test]
+fn the_return_from_a_signal_restores_the_registers_on_aarch64() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("restorer-aarch64");
+    Elf::with_functions(&[("setjmp", 0x1000, 0), ("raise", 0x1080, 16)]).write(&file);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[0x12] = 183;
+    // mov x8,#139; svc #0
+    bytes[0x1040..0x1048].copy_from_slice(&[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4]);
+    fs::write(&file, bytes).unwrap();
+    let binary = Arc::new(Binary::open(&file).unwrap());
+    let function = |at| {
+        binary
+            .function_at(Svma(at))
+            .map(|function| function.start.0)
+    };
+    assert_eq!((function(0x103c), function(0x1040)), (Some(0x1000), None));
+
+    // Each signal came while a handler returned, 0x400 bytes further out.
+    let start = 0x7fff_0000_u64;
+    let mut stack = vec![0; 0x1000];
+    for (frame, sp, pc) in [
+        (0, start + 0x400, 0x1044_u64),
+        (0x400, start + 0x800, 0x1048),
+    ] {
+        for (offset, value) in [(560, sp), (568, pc)] {
+            let place = frame + offset;
+            stack[place..place + 8].copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    let code = Alone(Rules::new(binary.clone()).unwrap());
+    for at in [0x1040, 0x1044, 0x1048] {
+        let registers = Registers::unknown(Arch::Aarch64).with(31, start).at(at);
+        let copy = StackCopy {
+            start,
+            bytes: &stack,
+            is_full: true,
+        };
+        let mut frames = Vec::new();
+        Unwinder::new().unwind(&code, registers, copy, &mut frames);
+        assert_eq!(
+            frames,
+            [at, 0x1044, 0x1048].map(CodeAddress::Instruction),
+            "{at:#x}"
+        );
+    }
+    // What a handler returns to is looked up one byte before.
+    assert!(
+        code.0
+            .row(Svma(0x103f))
+            .is_some_and(|row| row.is_signal_frame)
+    );
 }
 
 /// Code without any rules, in one page.
