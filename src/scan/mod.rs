@@ -38,6 +38,7 @@ mod single_function;
 mod split_functions;
 mod switch_tables;
 mod thunks;
+mod unlisted;
 mod workers;
 mod x86;
 
@@ -52,6 +53,7 @@ pub use self::reached::Reached;
 pub use self::return_sites::{may_return_to, system_call_before};
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
 pub use self::thunks::is_thunk;
+pub use self::unlisted::Unlisted;
 
 use self::imports::Imports;
 use self::resolve::{Import, Kind, Resolver, Target};

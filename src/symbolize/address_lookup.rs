@@ -13,6 +13,7 @@ use super::distinct_addresses::DistinctAddresses;
 use super::limits;
 use super::name_source::NameSource;
 use super::{Options, SourceLines};
+use crate::scan::Unlisted;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 // The number of addresses that a worker takes at once.
@@ -48,8 +49,8 @@ impl Answers {
 /// The function that an address belongs to by its place.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Physical {
-    /// Where it starts and ends, by symbol or unwind table.
-    pub(super) bounds: Option<(u64, u64)>,
+    /// Where it starts, by symbol or unwind table, or by the code that leads there.
+    pub(super) start: Option<u64>,
     pub(super) name: Option<NameId>,
     /// What it is by debug information, which names it if it has no symbol: a place among the
     /// [`definitions`](Answers::definitions).
@@ -122,6 +123,7 @@ pub(super) fn all<'h>(
     // What one worker has read of a file's debug information, the others need not.
     let lines: Vec<OnceLock<Box<Lines<'h>>>> =
         name_sources.iter().map(|_| OnceLock::new()).collect();
+    let unlisted: Vec<OnceLock<Unlisted>> = name_sources.iter().map(|_| OnceLock::new()).collect();
     let answers = parallel::map(options.workers, &order, |&index| {
         let chunk = &chunks[index];
         let addresses = &addresses_of_images.of_image(chunk.image)[chunk.from..chunk.to];
@@ -132,15 +134,20 @@ pub(super) fn all<'h>(
                 let lines = options
                     .inlines
                     .then(|| &**lines.get_or_init(|| Box::new(binary.lines())));
-                in_binary(binary, lines, options.lines, addresses)
+                let unlisted = &unlisted[chunk.image.index()];
+                let unlisted = || unlisted.get_or_init(|| Unlisted::find(binary));
+                in_binary(binary, (lines, options.lines), unlisted, addresses)
             }
             NameSource::Kernel(symbols, shift) => in_table(addresses, |address| {
                 let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
-                Some((function.start.0, function.size, function.name))
+                Some((function.start.0, function.name))
             }),
             NameSource::PerfMap(map) => in_map(map, addresses),
             NameSource::JitDump(dump) => in_dump(dump, addresses),
-            NameSource::Ranges(ranges) => in_table(addresses, |address| in_ranges(ranges, address)),
+            NameSource::Ranges(ranges) => in_table(addresses, |address| {
+                let (start, _, name) = in_ranges(ranges, address)?;
+                Some((start, name))
+            }),
             NameSource::Mark | NameSource::None(_) => Answers::default(),
         }
     });
@@ -225,15 +232,15 @@ pub(super) fn in_ranges(ranges: &[(u64, u64, String)], address: u64) -> Option<(
     (address - start < *size).then_some((*start, *size, name))
 }
 
-/// Looks up names that have a start, a size and nothing else.
+/// Looks up names that have a start and nothing else.
 fn in_table<'n>(
     addresses: impl Iterator<Item = u64>,
-    at: impl Fn(u64) -> Option<(u64, u64, &'n str)>,
+    at: impl Fn(u64) -> Option<(u64, &'n str)>,
 ) -> Answers {
     let mut answers = Answers::default();
     for address in addresses {
-        let found = at(address).map(|(start, size, name)| Physical {
-            bounds: Some((start, start.saturating_add(size))),
+        let found = at(address).map(|(start, name)| Physical {
+            start: Some(start),
             name: Some(answers.names.intern(name)),
             ..Physical::default()
         });
@@ -271,10 +278,10 @@ fn in_dump(dump: &JitDump, addresses: impl Iterator<Item = u64>) -> Answers {
     answers
 }
 
-fn in_binary(
+fn in_binary<'u>(
     binary: &Binary,
-    lines: Option<&Lines<'_>>,
-    wanted: SourceLines,
+    (lines, wanted): (Option<&Lines<'_>>, SourceLines),
+    unlisted: impl Fn() -> &'u Unlisted,
     addresses: impl Iterator<Item = u64>,
 ) -> Answers {
     let mut answers = Answers::default();
@@ -283,6 +290,9 @@ fn in_binary(
         let physical = match binary.svma(FileOffset(address)) {
             Some(svma) => {
                 let mut physical = by_symbol(binary, svma, &mut answers.names);
+                if physical.start.is_none() {
+                    physical.start = unlisted().function_at(svma).map(|start| start.0);
+                }
                 if let Some(lines) = lines {
                     match wanted {
                         SourceLines::None => lines.frames_without_lines(svma, &mut frames),
@@ -312,7 +322,7 @@ fn by_symbol(binary: &Binary, svma: Svma, names: &mut Interner) -> Physical {
             .filter(|name| !name.is_empty()),
     };
     Physical {
-        bounds: Some((function.start.0, function.end().0)),
+        start: Some(function.start.0),
         name: name.map(|name| names.intern(&name)),
         ..Physical::default()
     }

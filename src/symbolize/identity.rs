@@ -188,11 +188,11 @@ impl<'a> Identities<'a> {
         &mut self,
         builder: &mut Builder,
         frame: FrameAddress,
-        bounds: Option<(u64, u64)>,
+        start: Option<u64>,
         name: Option<&str>,
     ) -> FunctionId {
         // Frames have to come in order of image and address.
-        if let Some((start, _)) = bounds {
+        if let Some(start) = start {
             let whole = name.and_then(|name| self.names.whole(frame.image, name));
             let (start, name) = whole.map_or((start, name), |(start, name)| (start, Some(name)));
             let start = self.copies.first_copy(frame.image, start);

@@ -187,11 +187,11 @@ pub(super) fn resolve(
                 let described = named(image, physical, answers, identities);
                 let name = described.as_deref();
                 let function =
-                    identities.physical(builder, checked.frames[frame], physical.bounds, name);
+                    identities.physical(builder, checked.frames[frame], physical.start, name);
                 if physical.is_ambiguous {
                     builder.set_language(function, Language::Several);
                 }
-                if let (Some((start, _)), Some(name)) = (physical.bounds, name) {
+                if let (Some(start), Some(name)) = (physical.start, name) {
                     let definition = physical
                         .definition
                         .map(|place| answers.definitions[place as usize]);
@@ -263,7 +263,7 @@ fn learn<'a>(
     for answers in answers {
         definitions.extend(&answers.definitions);
         for physical in &answers.physical {
-            if let (Some((start, _)), Some(place)) = (physical.bounds, physical.definition)
+            if let (Some(start), Some(place)) = (physical.start, physical.definition)
                 && let Some(name) = named(image, physical, answers, identities)
             {
                 code.push((start, name, answers.definitions[place as usize]));

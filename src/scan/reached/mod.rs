@@ -60,6 +60,12 @@ const ENDS: [&str; 24] = [
     "siglongjmp",
 ];
 
+/// Whether a function of this linkage name, of this or another file, is known never to return.
+pub(super) fn is_end(name: &str) -> bool {
+    let name = name.split('@').next().unwrap_or(name);
+    ENDS.binary_search(&name).is_ok()
+}
+
 /// The bytes from an address to the end of its section.
 pub type CodeAt<'a, 'c> = dyn Fn(Svma) -> Option<&'c [u8]> + 'a;
 
@@ -312,7 +318,7 @@ impl Follower<'_, '_> {
         let found = match self.resolver.called(flow) {
             Some(Resolved::Site(_, Target::Import(import))) => {
                 let name = self.resolver.import_name(import);
-                ENDS.binary_search(&&*name).is_err()
+                !is_end(&name)
             }
             Some(Resolved::Site(_, Target::Function(id))) => {
                 let function = self.calls.functions.get(id).map(|function| function.symbol);

@@ -67,6 +67,7 @@ mod scan_decoding;
 mod scan_inside;
 mod scan_single;
 mod scan_thunks;
+mod scan_unlisted;
 mod source_rules;
 mod static_golden;
 mod time_namespace;
