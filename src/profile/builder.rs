@@ -1,5 +1,7 @@
 //! Builds a profile, keeping each distinct thing once.
 
+use std::sync::Arc;
+
 use crate::base::{BuildId, Distinct, DistinctTree, Event, IdVec, Language, Sampling, WeightSum};
 
 use super::collected_samples::CollectedSamples;
@@ -100,6 +102,11 @@ impl Builder {
             }
             _ => builds[module] = Some(build_id.clone()),
         }
+    }
+
+    /// Notes the file with the machine code of a module that a program generated.
+    pub fn generated_code(&mut self, module: ModuleId, file: Arc<[u8]>) {
+        self.profile.generated_code.insert(module, file);
     }
 
     /// Adds a function. Each call makes a new identity. A function without a name is called `[no

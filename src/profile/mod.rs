@@ -76,6 +76,8 @@ pub use times::{Slices, TimedRow, TimedRows, TimedSample, Times};
 pub use weights::PathWeights;
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::{BuildId, Caveats, Event, IdVec, Sampling};
 
@@ -92,6 +94,9 @@ pub struct Profile {
     pub modules: IdVec<ModuleId, Module>,
     /// The builds of the modules, where the recording states them; missing at the end: not known.
     pub build_ids: IdVec<ModuleId, Option<BuildId>>,
+    /// The files with the machine code of modules that programs generated, where the recording
+    /// holds them.
+    pub generated_code: BTreeMap<ModuleId, Arc<[u8]>>,
     /// Functions by identity.
     pub functions: IdVec<FunctionId, Function>,
     /// The labels of functions that share their names: [`Profile::name`].

@@ -13,7 +13,9 @@ use crate::profile::{
     AddressId, Builder, CallPath, EventId, LineId, PathId, PlaceId, Slices, Thread, ThreadId,
     TimedSample,
 };
-use crate::trace::{AddressPathId, FrameId, ImageId, Times, Trace, TraceEventId, TraceThreadId};
+use crate::trace::{
+    AddressPathId, FrameId, ImageId, ImageKind, Times, Trace, TraceEventId, TraceThreadId,
+};
 
 use super::address_lookup::AllAnswers;
 use super::caveats::{correct, note_limits, note_problems, note_runtimes, note_unchecked};
@@ -58,6 +60,7 @@ pub(super) fn functions<'h>(
     correct(&checked.corrections, builder.caveats());
     let mut identities =
         Identities::new(&trace.images, name_sources, names, answers.lines, builder);
+    keep_generated_code(trace, &identities, builder);
     let by_chunk = &answers.by_chunk;
     let mut resolution = resolve(checked, &addresses, by_chunk, &mut identities, builder);
     drop(addresses);
@@ -254,6 +257,18 @@ fn call_paths(checked: &Checked, resolution: &Resolution, builder: &mut Builder)
         }));
     }
     paths
+}
+
+fn keep_generated_code(trace: &Trace, identities: &Identities, builder: &mut Builder) {
+    for (id, image) in trace.images.enumerate() {
+        if let ImageKind::JitDump { pid, .. } = image.kind {
+            let mut kept = trace.jit_dumps.iter();
+            let kept = kept.find(|kept| kept.pid == pid && *kept.path == *image.path);
+            if let Some(kept) = kept {
+                builder.generated_code(identities.module(id), kept.bytes.clone());
+            }
+        }
+    }
 }
 
 fn stated_addresses(parts: Parts, builder: &mut Builder) -> IdVec<FrameId, Option<AddressId>> {

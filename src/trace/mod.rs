@@ -102,6 +102,8 @@ pub struct Trace {
     pub generators: FxHashMap<i32, Generator>,
     /// Lists of such code that the recorder kept.
     pub perf_maps: Vec<Arc<KeptPerfMap>>,
+    /// Jitdump files that the recorder kept.
+    pub jit_dumps: Arc<[KeptJitDump]>,
     /// Who recorded what and when.
     pub recording: Recording,
     /// What could not be known.

@@ -121,6 +121,7 @@ impl Tracer<'_, '_, '_> {
         }
         trace.kernel_symbols.sort();
         trace.perf_maps = reader.features().perf_maps.clone();
+        trace.jit_dumps = reader.features().jit_dumps.clone();
         let caveats = &mut trace.caveats;
         caveats.merge(reader.caveats());
         caveats.merge(self.dumps.caveats());

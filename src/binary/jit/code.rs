@@ -1,8 +1,10 @@
 //! The machine code in a jitdump file.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -25,15 +27,34 @@ pub struct JitPiece {
 #[derive(Debug)]
 pub struct JitCode {
     dump: JitDump,
-    file: File,
+    source: Source,
     // The functions that began at an address; `None` where several did at different times.
     starts: FxHashMap<u64, Option<u64>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(File),
+    Memory(Arc<[u8]>),
 }
 
 impl JitCode {
     pub(in crate::binary) fn read_opened(opened: OpenedFile, path: &Path) -> Result<Self, Error> {
         let file = opened.file.try_clone().map_err(Error::at(path))?;
         let dump = JitDump::read_opened(opened, path, None)?;
+        Ok(JitCode::of(dump, Source::File(file)))
+    }
+
+    /// Reads a jitdump that is in memory.
+    ///
+    /// # Errors
+    /// As [`JitDump::read`].
+    pub fn parse(bytes: Arc<[u8]>) -> Result<Self, Error> {
+        let dump = JitDump::parse(&bytes)?;
+        Ok(JitCode::of(dump, Source::Memory(bytes)))
+    }
+
+    fn of(dump: JitDump, source: Source) -> Self {
         let mut starts: FxHashMap<u64, Option<u64>> = FxHashMap::default();
         for change in dump.changes() {
             let name = |place| dump.at(place).map(|frame| frame.name);
@@ -42,7 +63,11 @@ impl JitCode {
                 *known = None;
             }
         }
-        Ok(JitCode { dump, file, starts })
+        JitCode {
+            dump,
+            source,
+            starts,
+        }
     }
 
     /// The instruction set; `None` if it is not known here.
@@ -75,11 +100,18 @@ impl JitCode {
     pub fn read(&self, piece: JitPiece) -> Result<Vec<u8>, Error> {
         const MOST: u64 = 64 << 20;
         let size = piece.size.min(MOST);
-        let mut bytes = vec![0; size as usize];
-        let read = self.file.read_exact_at(&mut bytes, piece.place);
-        read.map_err(|error| Error::Malformed {
+        let malformed = |error| Error::Malformed {
             problem: format!("its code cannot be read: {error}"),
-        })?;
+        };
+        let mut bytes = vec![0; size as usize];
+        match &self.source {
+            Source::File(file) => file.read_exact_at(&mut bytes, piece.place),
+            Source::Memory(all) => {
+                let rest = all.get(piece.place as usize..).unwrap_or_default();
+                (&*rest).read_exact(&mut bytes)
+            }
+        }
+        .map_err(malformed)?;
         Ok(bytes)
     }
 

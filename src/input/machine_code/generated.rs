@@ -1,13 +1,16 @@
 //! The machine code of a function that a process compiled while it ran.
 
+use std::sync::Arc;
+
 use super::{CodeError, MOST_INSTRUCTIONS, Syntax, plain};
 use crate::base::Svma;
 use crate::binary::{Finder, JitCode, JitPiece};
 use crate::profile::{Callee, Listing, Origin, Position};
 use crate::scan::Disassembler;
 
+/// `kept` is the file that the recording holds, which may be below a root that is gone.
 pub(super) fn listing(
-    path: &str,
+    (path, kept): (&str, Option<&Arc<[u8]>>),
     places: &[u64],
     syntax: Syntax,
     finder: &Finder,
@@ -17,7 +20,11 @@ pub(super) fn listing(
         path: own(),
         source,
     };
-    let code = finder.jit_code(path).map_err(unusable)?;
+    let code = match kept {
+        Some(kept) => JitCode::parse(kept.clone()),
+        None => finder.jit_code(path),
+    };
+    let code = code.map_err(unusable)?;
     let machine = || CodeError::Machine { path: own() };
     let mut disassembler =
         Disassembler::new(code.machine().ok_or_else(machine)?, syntax).ok_or_else(machine)?;

@@ -3,7 +3,7 @@
 //! ```text
 //!   a mapped file                         the file, found again by path and build
 //!   the kernel                            its memory, else a vmlinux of its build
-//!   code that a process generated         the jitdump file; without one it is kept nowhere
+//!   code that a process generated         the jitdump file, in the recording or where it was
 //! ```
 
 mod claims;
@@ -124,7 +124,8 @@ impl<'a> MachineCode<'a> {
             Keeper::Kernel => self.kernel.listing(&addresses, self.syntax, &self.finder),
             Keeper::JitDump => {
                 let path = &self.profile.modules[module].path;
-                generated::listing(path, &addresses, self.syntax, &self.finder)
+                let kept = self.profile.generated_code.get(&module);
+                generated::listing((path, kept), &addresses, self.syntax, &self.finder)
             }
             Keeper::File => {
                 let start = self.profile.functions[function].address;

@@ -3,6 +3,8 @@
 //! Only proftool writes and reads it. Such a file of a process in a container is below that
 //! container's root, as its perf map is.
 
+use std::sync::Arc;
+
 use super::super::cursor::Cursor;
 use super::super::error::Flaw;
 
@@ -14,7 +16,7 @@ pub struct KeptJitDump {
     /// Its path in the records of mappings.
     pub path: String,
     /// Its bytes from the start on.
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<[u8]>,
     /// The number of bytes after these, which were too many to keep.
     pub left_out: u64,
 }
@@ -28,7 +30,7 @@ impl KeptJitDump {
             let path = c.header_string("the path of a jitdump file")?;
             let left_out = c.u64("the rest of a jitdump file")?;
             let size = c.u64("the size of a jitdump file")?;
-            let bytes = c.take(size, "a jitdump file")?.to_vec();
+            let bytes = c.take(size, "a jitdump file")?.into();
             Ok(KeptJitDump {
                 pid,
                 path,

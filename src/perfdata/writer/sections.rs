@@ -147,7 +147,7 @@ impl FeatureSections {
             put_string(&mut body, dump.path.as_bytes());
             body.extend(dump.left_out.to_ne_bytes());
             body.extend((dump.bytes.len() as u64).to_ne_bytes());
-            body.extend(&dump.bytes);
+            body.extend(&*dump.bytes);
         }
         self.0.insert(Feature::JIT_DUMPS, body);
     }

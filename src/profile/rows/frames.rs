@@ -66,6 +66,7 @@ pub(super) fn regrouped(
         sampling: profile.sampling.clone(),
         modules,
         build_ids: profile.build_ids.clone(),
+        generated_code: profile.generated_code.clone(),
         code: profile.code.of_kernel(),
         functions: frames.functions,
         paths: frames.paths.into_rows().into(),

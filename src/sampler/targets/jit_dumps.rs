@@ -51,7 +51,7 @@ impl JitDumps {
             kept.push(KeptJitDump {
                 pid: *pid,
                 path: String::from_utf8_lossy(path).into_owned(),
-                bytes,
+                bytes: bytes.into(),
                 left_out,
             });
         }

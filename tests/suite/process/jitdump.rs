@@ -312,13 +312,18 @@ fn recording_of(dump: &str, has_clock: bool) -> Recording {
 /// What annotate says of a function of such a recording.
 fn annotated(test: &str, has_clock: bool, function: &str) -> (serde_json::Value, String, [u64; 3]) {
     let (data, places) = recorded(test, has_clock);
+    let (json, page) = listed(&data, function);
+    (json, page, places)
+}
+
+fn listed(data: &Path, function: &str) -> (serde_json::Value, String) {
     let output = |format: &[&str]| {
         let mut command = proftool(&["annotate", function, "--asm", "--all"]);
-        let output = command.args(format).arg(&data).output().unwrap();
+        let output = command.args(format).arg(data).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let json = serde_json::from_str(&output(&["--format", "json"])).unwrap();
-    (json, output(&[]), places)
+    (json, output(&[]))
 }
 
 /// The figures of instructions with samples: offset from `start`, self weight.
@@ -388,7 +393,7 @@ fn kept(bytes: Vec<u8>, left_out: u64) -> KeptJitDump {
     KeptJitDump {
         pid: PID as i32,
         path: IN_CONTAINER.to_owned(),
-        bytes,
+        bytes: bytes.into(),
         left_out,
     }
 }
@@ -410,6 +415,25 @@ fn a_jitdump_that_the_recorder_kept_is_read_for_its_process() {
         assert!(!kept.1.contains("bad-jitdump"), "{}", kept.1);
         assert_eq!(kept.0, rows("jit-not-kept", has_clock).0);
     }
+}
+
+#[test]
+fn the_code_of_a_jitdump_that_the_recorder_kept_is_listed() {
+    let data = directory("jit-kept-code").join("perf.data");
+    let (file, [.., mul]) = calc();
+    let dumps = [kept(file.bytes, 0)];
+    recording_of(IN_CONTAINER, true).write_with(&data, |features| features.jit_dumps(&dumps));
+    let (json, page) = listed(&data, "Calc.mul");
+    assert_eq!(
+        weighted(&json, mul),
+        [(8, 1), (0x10, 1), (0x18, 2)],
+        "{page}"
+    );
+    let (expected, ..) = annotated("jit-not-kept-code", true, "Calc.mul");
+    assert_eq!(
+        json["code"]["instructions"],
+        expected["code"]["instructions"]
+    );
 }
 
 #[test]
