@@ -44,6 +44,7 @@ impl<'a> Lists<'a> {
         let processes: FxHashSet<i32> = kinds.filter_map(ImageKind::generated_by).collect();
         let mut kept: FxHashMap<i32, Arc<PerfMap>> = FxHashMap::default();
         let maps = trace.perf_maps.iter();
+        let maps = maps.filter(|map| !map.lines.is_empty());
         for map in maps.filter(|map| processes.contains(&map.pid)) {
             let read = || Arc::new(PerfMap::parse(&map.lines));
             kept.entry(map.pid).or_insert_with(read);

@@ -10,7 +10,7 @@ use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use crate::base::{
     BROKEN, CaveatKind, Caveats, Counting, IdVec, Periods, Sampling, TRUNCATED, utf8,
 };
-use crate::perfdata::{Attr, CountedImage, Reader, RecordedStacks};
+use crate::perfdata::{Attr, CountedImage, KeptPerfMap, Reader, RecordedStacks};
 
 use super::counts::counting;
 use super::events::{event, sampling};
@@ -123,6 +123,12 @@ impl Tracer<'_, '_, '_> {
         trace.perf_maps = reader.features().perf_maps.clone();
         trace.jit_dumps = reader.features().jit_dumps.clone();
         let caveats = &mut trace.caveats;
+        let cut = trace.perf_maps.iter().filter(|map| map.left_out > 0);
+        for map in cut.filter(|map| trace.generators.contains_key(&map.pid)) {
+            let KeptPerfMap { pid, left_out, .. } = **map;
+            let detail = format!("process {pid}: its last {left_out} bytes were left out");
+            caveats.add_detail(CaveatKind::CutPerfMap, 1, detail);
+        }
         caveats.merge(reader.caveats());
         caveats.merge(self.dumps.caveats());
         // No frame refers to these files, but names come from them.

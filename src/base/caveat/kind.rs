@@ -280,6 +280,9 @@ kinds! {
     /// Details: path and reason.
     BadJitDump("bad-jitdump") Other
         "{n} jitdump file{s} could not be read completely";
+    /// Details: processes and bytes.
+    CutPerfMap("cut-perf-map") Other
+        "{n} perf map{s} too large to keep whole; functions at {its|their} end have no names";
     HiddenKernel("hidden-kernel") Names => NameKernel
         "{n} kernel sample{s} without names";
     /// Details: path and reason.

@@ -13,6 +13,8 @@ pub struct KeptPerfMap {
     pub pid: i32,
     /// The lines of its `perf-PID.map`.
     pub lines: Vec<u8>,
+    /// The number of bytes behind these, which were too many to keep.
+    pub left_out: u64,
 }
 
 impl KeptPerfMap {
@@ -23,8 +25,19 @@ impl KeptPerfMap {
             let pid = c.i32("the process of a perf map")?;
             let size = c.u64("the size of a perf map")?;
             let lines = c.take(size, "a perf map")?.to_vec();
-            Ok(KeptPerfMap { pid, lines })
+            Ok(KeptPerfMap {
+                pid,
+                lines,
+                left_out: 0,
+            })
         };
-        (0..count).map(map).collect()
+        let mut maps: Vec<KeptPerfMap> = (0..count).map(map).collect::<Result<_, _>>()?;
+        // Recordings of older versions end here.
+        if c.left() > 0 {
+            for map in &mut maps {
+                map.left_out = c.u64("the rest of a perf map")?;
+            }
+        }
+        Ok(maps)
     }
 }

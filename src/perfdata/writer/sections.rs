@@ -127,7 +127,8 @@ impl FeatureSections {
         self.0.insert(Feature::JOBS, body);
     }
 
-    /// PERF_MAPS: `u32` count, then for each its `i32` process, `u64` size, and lines.
+    /// PERF_MAPS: `u32` count, then for each its `i32` process, `u64` size, and lines; then for each
+    /// the `u64` bytes that were left out.
     pub fn perf_maps(&mut self, maps: &[KeptPerfMap]) {
         let mut body = count(maps.len()).to_vec();
         for map in maps {
@@ -135,6 +136,7 @@ impl FeatureSections {
             body.extend((map.lines.len() as u64).to_ne_bytes());
             body.extend(&map.lines);
         }
+        body.extend(maps.iter().flat_map(|map| map.left_out.to_ne_bytes()));
         self.0.insert(Feature::PERF_MAPS, body);
     }
 

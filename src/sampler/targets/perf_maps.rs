@@ -4,7 +4,7 @@
 //! An open file can be read after that.
 
 use std::fs::{File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
@@ -71,25 +71,36 @@ impl PerfMaps {
         lists.sort_unstable_by_key(|(pid, _)| **pid);
         for (&pid, list) in lists {
             let List::Opened(file) = list else { continue };
-            let mut lines = Vec::new();
-            let most = LIST_BYTES.min(left);
-            if file.take(most).read_to_end(&mut lines).is_err() {
+            let Ok((lines, left_out)) = read(file, LIST_BYTES.min(left)) else {
                 continue;
-            }
-            // The last line may be half written, or cut.
-            lines.truncate(
-                lines
-                    .iter()
-                    .rposition(|&b| b == b'\n')
-                    .map_or(0, |at| at + 1),
-            );
+            };
             left -= lines.len() as u64;
-            if !lines.is_empty() {
-                kept.push(KeptPerfMap { pid, lines });
+            if !lines.is_empty() || left_out > 0 {
+                kept.push(KeptPerfMap {
+                    pid,
+                    lines,
+                    left_out,
+                });
             }
         }
         kept
     }
+}
+
+/// The first lines of a list, this number of bytes at most, and how many bytes it has after them.
+fn read(file: &File, most: u64) -> io::Result<(Vec<u8>, u64)> {
+    let size = file.metadata()?.len();
+    let mut lines = Vec::new();
+    file.take(most).read_to_end(&mut lines)?;
+    // The last line may be half written, which is not worth a word, or cut.
+    let end = lines.iter().rposition(|&b| b == b'\n');
+    lines.truncate(end.map_or(0, |at| at + 1));
+    let left_out = if size > most {
+        size - lines.len() as u64
+    } else {
+        0
+    };
+    Ok((lines, left_out))
 }
 
 // Looks for the list of a process. It is used only if it belongs to the user of the process or to
@@ -114,4 +125,26 @@ pub(super) fn is_of(process: &ProcessView, list: &Metadata) -> bool {
     let times = list.modified().ok().zip(process.started);
     let is_later = times.is_none_or(|(written, started)| written + CLOCK_SLACK >= started);
     is_later && [0, process.user].contains(&list.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_too_large_is_kept_up_to_the_limit_and_says_so() {
+        let path = std::env::temp_dir().join(format!("proftool-map-{}", std::process::id()));
+        let lines = b"1000 10 first\n1010 10 second\n";
+        fs::write(&path, lines).unwrap();
+        let first = |most| read(&File::open(&path).unwrap(), most).unwrap();
+        assert_eq!(first(1 << 20), (lines.to_vec(), 0));
+        assert_eq!(first(20), (lines[..14].to_vec(), 15));
+        assert_eq!(first(0), (Vec::new(), 29));
+        // Half of a line that is being written.
+        fs::write(&path, &lines[..20]).unwrap();
+        assert_eq!(first(1 << 20), (lines[..14].to_vec(), 0));
+        fs::remove_file(&path).unwrap();
+    }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 use proftool::binary::{Error, Finder, JitDump, JitFrame, ProcessTimes};
-use proftool::perfdata::KeptJitDump;
+use proftool::perfdata::{KeptJitDump, KeptPerfMap};
 
 use crate::support::cli::proftool;
 use crate::support::record::is_root;
@@ -455,6 +455,24 @@ fn a_jitdump_that_was_too_large_to_keep_is_reported() {
             caveats.contains(&format!("{IN_CONTAINER}: {note}")),
             "{caveats}"
         );
+    }
+}
+
+#[test]
+fn a_perf_map_that_was_too_large_to_keep_is_reported_once() {
+    let data = directory("map-too-large").join("perf.data");
+    for (left_out, expected) in [(0, 0), (5000, 1)] {
+        let map = KeptPerfMap {
+            pid: PID as i32,
+            lines: b"1000 10 first\n".to_vec(),
+            left_out,
+        };
+        recording_of("/nowhere/else", true)
+            .write_with(&data, |features| features.perf_maps(&[map]));
+        let (rows, caveats) = rows_of(&data);
+        assert!(rows.contains(&("first".to_owned(), 2)), "{rows:?}");
+        let note = format!("process {PID}: its last 5000 bytes were left out");
+        assert_eq!(caveats.matches(&note).count(), expected, "{caveats}");
     }
 }
 
