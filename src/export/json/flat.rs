@@ -1,11 +1,11 @@
 //! The flat profile: `functions [{name, module, self, total|null, total_max|null, calls, cycle,
-//! samples, inferred, model, label, linkage_name, address|null, decl_file|null, decl_line|null}]`.
-//! `model` is there only where no stack shows the total: `propagated` where gprof's propagation
-//! estimates it, `none` where it is not known. Then `total_max` is null. Where calls were counted
-//! there are `recursive_calls|null, calls_at_least, self_per_call|null, total_per_call|null` as
-//! well: `calls` are those by other functions, null if they were not counted; with `calls_at_least`
-//! there may have been more. Self weight is divided by all calls, the total by those of other
-//! functions.
+//! samples, inferred, model, label, linkage_name|null, address|null, decl_file|null,
+//! decl_line|null}]`. `model` is there only where no stack shows the total: `propagated` where
+//! gprof's propagation estimates it, `none` where it is not known. Then `total_max` is null. Where
+//! calls were counted there are `recursive_calls|null, calls_at_least, self_per_call|null,
+//! total_per_call|null` as well: `calls` are those by other functions, null if they were not
+//! counted; with `calls_at_least` there may have been more. Self weight is divided by all calls,
+//! the total by those of other functions.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! gprof's listing: `model`, `functions [{name, module, self, children, total, total_max|null,
 //! root, cycle|null, calls|null, recursive_calls|null, samples|null, root_samples|null, inferred,
-//! label, linkage_name, address|null, decl_file|null, decl_line|null}]` by decreasing total, `arcs
-//! [{from, to, total|null, self|null, children|null, calls|null, samples|null, inferred,
+//! label, linkage_name|null, address|null, decl_file|null, decl_line|null}]` by decreasing total,
+//! `arcs [{from, to, total|null, self|null, children|null, calls|null, samples|null, inferred,
 //! across_gaps, through_pointer, sites, origin, in_cycle}]`, `cycles [{members [index], self,
 //! children, total, total_max|null, root, calls|null, internal_calls|null}]` by their numbers, `cut
 //! [{from, to}]`.

@@ -15,7 +15,8 @@
 //! A function's `name` is as it is demangled, and others may have it too. Its `label` is distinct,
 //! and the same in every view and format of one recording: use it to find callers, callees and
 //! nodes among `functions`. There, `linkage_name`, `address|null`, `decl_file|null` and
-//! `decl_line|null` distinguish functions of one name as well.
+//! `decl_line|null` distinguish functions of one name as well. Code without a name
+//! has no declaration in [`flat`], [`graph`] and [`cycles`], and its `linkage_name` is null.
 //!
 //! Where rows are no functions, the document has `by`: `module`, `file`, `line`, `address`,
 //! `thread`, `command` or `event`, and each row among `functions` and each node has `kind` and
@@ -130,10 +131,10 @@ fn view_head(
 #[derive(Serialize)]
 struct Identity<'a> {
     label: &'a str,
-    linkage_name: &'a str,
+    linkage_name: Option<&'a str>,
     address: Option<u64>,
     #[serde(flatten)]
-    declaration: Declaration<'a>,
+    declaration: Option<Declaration<'a>>,
     #[serde(flatten)]
     row: Option<RowFields<'a>>,
 }
@@ -158,11 +159,13 @@ impl<'a> RowFields<'a> {
 impl<'a> Identity<'a> {
     fn of(subject: &Subject<'a>, id: FunctionId, label: &'a str) -> Identity<'a> {
         let function = &subject.profile.functions[id];
+        // Of the others there may be one for each address.
+        let is_named = function.kind != FunctionKind::Unknown;
         Identity {
             label,
-            linkage_name: linkage_name(function),
+            linkage_name: is_named.then(|| linkage_name(function)),
             address: function.address,
-            declaration: Declaration::of(function),
+            declaration: is_named.then(|| Declaration::of(function)),
             row: RowFields::of(subject, id),
         }
     }

@@ -162,3 +162,32 @@ fn stacks_of_the_kernel_only_are_not_broken() {
         assert!(!said.contains(wrong), "{wrong}: {said}");
     }
 }
+
+/// There may be thousands of them.
+#[test]
+fn an_address_without_a_name_has_no_fields_that_say_nothing() {
+    let room = Room::new();
+    let data = room.path("addresses.data");
+    let mut recording = recording(0);
+    recording.sample(Taken {
+        kernel: &[KERNEL],
+        ..sample(1)
+    });
+    recording.write(&data);
+    for view in ["flat", "graph"] {
+        let output = proftool(&[view, "--format", "json", "--min", "0"]);
+        let output = { output }.arg(&data).output().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = |name: &str| {
+            let mut rows = json["functions"].as_array().unwrap().iter();
+            let row = rows.find(|row| row["name"] == name);
+            row.unwrap_or_else(|| panic!("{view}: {name}: {json}"))
+        };
+        let (named, nameless) = (row("entry"), row("program+0x10"));
+        assert_eq!(named["linkage_name"], "entry", "{view}");
+        assert_eq!(nameless["linkage_name"], serde_json::Value::Null, "{view}");
+        let has_declaration = |row: &serde_json::Value| row.get("decl_file").is_some();
+        assert!(has_declaration(named), "{view}");
+        assert!(!has_declaration(nameless), "{view}");
+    }
+}
