@@ -78,7 +78,10 @@ impl Identity {
             if place != Place::SameMachine || binary.path() != image.file_path() {
                 return Same;
             }
-            return of_listed_build(image.file, &found, (mapped_at, ended));
+            // perf links files into its cache when it has read their build IDs, which changes their
+            // times, and is done with the recording after that.
+            let read = recording.written.max(ended);
+            return of_listed_build(image.file, &found, (mapped_at, read));
         }
         if let Some((mapped, content)) = recording.mapped_file(image) {
             return of_mapped(binary, mapped, content, &found, place);
@@ -112,9 +115,9 @@ const WRITTEN: &str = "it was written after it had been mapped";
 fn of_listed_build(
     mapped: Option<FileId>,
     found: &FileStatus,
-    (mapped_at, ended): (Option<SystemTime>, Option<SystemTime>),
+    (mapped_at, read): (Option<SystemTime>, Option<SystemTime>),
 ) -> Identity {
-    let (Some(mapped), Some(_)) = (mapped, ended) else {
+    let (Some(mapped), Some(_)) = (mapped, read) else {
         return Same;
     };
     // A file system without a disk may have other inodes for the kernel than for programs.
@@ -122,7 +125,7 @@ fn of_listed_build(
     let is_other = is_plain && !mapped.may_be(found.id);
     let is_later = mapped_at.is_some() && is_after(found.modified, mapped_at);
     // A file that was put there later with the build ID that was read then is as good.
-    if (is_other || is_later) && !is_after(found.changed, ended) {
+    if (is_other || is_later) && !is_after(found.changed, read) {
         return Other("it took the place of the file that ran before the recording ended");
     }
     Same

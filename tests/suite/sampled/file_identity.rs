@@ -7,9 +7,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::support::cli::proftool;
-use crate::support::record::{can_record, perf};
+use crate::support::record::{can_record, is_root, perf};
 use crate::support::repeated::repeated;
-use crate::support::{compile_text, copy_program, directory, ran};
+use crate::support::{compile_text, copy_program, directory, ran, skipped};
 
 /// More than a second: perf's clock is known to that.
 const LATER: Duration = Duration::from_millis(1500);
@@ -21,12 +21,20 @@ struct Builds {
 
 impl Builds {
     fn of_c(test: &str) -> Option<Builds> {
+        Builds::of_c_with(test, "none")
+    }
+
+    fn of_c_with(test: &str, build_id: &str) -> Option<Builds> {
         let directory = directory(&format!("file-identity-{test}"));
-        let flags = ["-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none"];
+        let build_id = format!("-Wl,--build-id={build_id}");
+        let flags = ["-O1", "-fno-omit-frame-pointer", &build_id];
+        // A build ID does not depend on names, and perf keeps builds that it sees for the first time.
+        let number = std::process::id();
         for name in ["alpha", "gamma"] {
             let text = format!(
                 "__attribute__((noinline)) void {name}(void)\n\
                  {{ for (volatile long i = 0; i < 150000000; i++); }}\n\
+                 const char build[] = \"{name} {number}\";\n\
                  int main(void) {{ {name}(); return 0; }}\n"
             );
             compile_text("gcc", &flags, &text, &directory.join(name))?;
@@ -232,6 +240,30 @@ fn a_program_written_over_during_the_recording_gives_no_names() {
             if let Some(data) = builds.recording(recorder, &command) {
                 refuses(&data, NOT_USED, recorder);
             }
+        }
+    });
+}
+
+/// perf lists the build ID that it reads at the end, outside, and links that file into its cache.
+#[test]
+fn a_program_of_another_mount_has_no_names_of_the_one_at_its_path() {
+    repeated(|| {
+        if !can_record() || !is_root() {
+            return skipped("needs root, for a mount");
+        }
+        let Some(builds) = Builds::of_c_with("mount", "sha1") else {
+            return;
+        };
+        for recorder in ["perf", "proftool"] {
+            builds.rebuild("gamma");
+            let run = "cd \"$0\" && mount --bind alpha program && \"$0\"/program && sleep 1.5";
+            let here = builds.directory.to_str().unwrap().to_owned();
+            let command = ["unshare", "-m", "sh", "-c", run, here.as_str()];
+            let Some(data) = builds.recording(recorder, &command) else {
+                continue;
+            };
+            let report = report(&data);
+            assert!(!names(&report, "gamma"), "{recorder}: {report}");
         }
     });
 }
