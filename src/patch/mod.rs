@@ -11,9 +11,9 @@
 //!
 //! A call stays where it was, so its return address is unchanged: stacks, exceptions and everything
 //! else that reads return addresses see no difference. The [`CallCounter`] plans. The
-//! [`sampler`](crate::sampler) asks it when the program is loaded and has not run yet, and when a
-//! library or another program is loaded later, and writes the plan into the program's memory. Files
-//! are never changed.
+//! room `sampler` asks it when the program is loaded and has not run yet, and when a library or
+//! another program is loaded later, and writes the plan into the program's memory. Files are never
+//! changed.
 //!
 //! The idea of counting arcs is gprof's (Graham, Kessler, McKusick 1982); there the compiler does
 //! it. Redirecting calls through stubs in memory is dynamic instrumentation: Jeffrey K.
@@ -25,6 +25,7 @@ mod flags;
 mod form;
 mod kept;
 mod left_alone;
+mod loaded_image;
 mod other_ways;
 mod plan;
 mod planner;
@@ -38,11 +39,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use self::form::{CallForm, Form, LONGEST};
 pub use self::left_alone::{LeftAlone, Reason};
+pub(crate) use self::loaded_image::{Chosen, CodeMapping, FileIdentity, LoadedImage, LoaderStop};
+pub(crate) use self::plan::Installed;
+pub use self::plan::{Change, ImagePlan, StubArea};
 pub use self::stub::STUB;
+pub(crate) use self::stub::{Adding, set_adding, without_count};
 
 use self::sites::FileSites;
 use crate::binary::{Binary, Error};
-use crate::sampler::{FileIdentity, ImagePlan, LoadedImage, LoaderStop, StubArea};
 
 // Directories of the system's libraries, in which nothing is counted unless asked for.
 const SYSTEM: [&str; 7] = [
@@ -101,7 +105,7 @@ impl Images {
 #[derive(Debug, Default)]
 pub struct CallCounter {
     images: Images,
-    follows_exec: bool,
+    pub(crate) follows_exec: bool,
     cache: Option<PathBuf>,
     prepared: Option<(PathBuf, FileSites)>,
     /// The files in which calls are counted. A file that several processes load is here once.
@@ -111,7 +115,7 @@ pub struct CallCounter {
     foreign: FxHashSet<String>,
     foreign_files: FxHashSet<FileIdentity>,
     loads_later: bool,
-    limit: Option<f64>,
+    pub(crate) limit: Option<f64>,
     // The sites that were given up to keep that, each with the number of its file.
     given_up: FxHashSet<(usize, usize)>,
     unread: Vec<String>,

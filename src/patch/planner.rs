@@ -2,18 +2,20 @@
 
 use std::path::Path;
 
+use super::loaded_image::{Chosen, LoadedImage, LoaderStop};
+use super::plan::{self, Change, ImagePlan, Installed, StubArea};
 use super::sites::FileSites;
-use super::stub::{STUB, set_adding, without_count};
-use super::{CallCounter, Images, PlannedFile, Reason, plan};
+use super::{CallCounter, Images, PlannedFile, Reason};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, Machine};
 use crate::perfdata::{CallCounts, CountedImage};
-use crate::sampler::{
-    Adding, CallPlanner, Change, Chosen, ImagePlan, Installed, LoadedImage, LoaderStop, StubArea,
-};
 
-impl CallPlanner for CallCounter {
-    fn prepare(&mut self, program: &Path) -> Result<(), String> {
+impl CallCounter {
+    /// Takes a program's code in before the program is started; the path has no symbolic links.
+    ///
+    /// # Errors
+    /// Why its calls cannot be counted, as a lower-case fragment.
+    pub(crate) fn prepare(&mut self, program: &Path) -> Result<(), String> {
         let path = program.to_owned();
         let Ok(binary) = Binary::open_stated(&path) else {
             // Whether it can be run at all is found out by running it.
@@ -25,7 +27,8 @@ impl CallPlanner for CallCounter {
         Ok(())
     }
 
-    fn loader_stop(&mut self, loader: &Path) -> Option<LoaderStop> {
+    /// Where the dynamic linker at this path stops for debuggers.
+    pub(crate) fn loader_stop(&mut self, loader: &Path) -> Option<LoaderStop> {
         if let Some(&known) = self.loaders.get(loader) {
             return known;
         }
@@ -34,43 +37,41 @@ impl CallPlanner for CallCounter {
         found
     }
 
-    fn follows_exec(&self) -> bool {
-        self.follows_exec
-    }
-
-    fn loads_later(&self) -> bool {
+    /// Whether calls in libraries are counted that are loaded when the program runs.
+    pub(crate) fn loads_later(&self) -> bool {
         !matches!(self.images, Images::Program)
     }
 
-    fn limit(&self) -> Option<f64> {
-        self.limit
-    }
-
-    fn set_adding(&self, stubs: &mut [u8], adding: Adding) {
-        set_adding(stubs, adding);
-    }
-
-    fn without_count(&self, stub: &[u8]) -> Option<[u8; 8]> {
-        without_count(stub)
-    }
-
-    fn gave_up(&mut self, file: usize, site: usize) {
+    /// Takes note of a site that is counted no more, to keep the limit.
+    pub(crate) fn gave_up(&mut self, file: usize, site: usize) {
         self.given_up.insert((file, site));
     }
 
-    fn loader_list(&mut self, program: &LoadedImage) -> Option<u64> {
+    /// The address in memory of the word in which the dynamic linker notes where its list of loaded
+    /// files is.
+    pub(crate) fn loader_list(&mut self, program: &LoadedImage) -> Option<u64> {
         let binary = Binary::open_stated(&program.path).ok()?;
         let list = binary.needed().list?;
         Some(list.0.wrapping_add(bias(&binary, program)?))
     }
 
-    fn function(&mut self, library: &LoadedImage, name: &str) -> Option<u64> {
+    /// The address in memory of a function that a library exports.
+    pub(crate) fn function(&mut self, library: &LoadedImage, name: &str) -> Option<u64> {
         let binary = Binary::open_stated(&library.path).ok()?;
         let start = binary.exports().start(name.as_bytes())?;
         Some(start.0.wrapping_add(bias(&binary, library)?))
     }
 
-    fn choose(&mut self, images: &[LoadedImage], is_later: bool) -> Result<Vec<Chosen>, String> {
+    /// Chooses the files in which calls are counted. Images that are loaded when the program runs
+    /// already are `later`.
+    ///
+    /// # Errors
+    /// Why calls of the program cannot be counted, as a lower-case fragment.
+    pub(crate) fn choose(
+        &mut self,
+        images: &[LoadedImage],
+        is_later: bool,
+    ) -> Result<Vec<Chosen>, String> {
         self.loads_later |= is_later && !images.is_empty();
         let mut all = Vec::new();
         for (number, image) in images.iter().enumerate() {
@@ -93,7 +94,6 @@ impl CallPlanner for CallCounter {
                         .files
                         .get(file)
                         .map_or(0, |it| it.file.found.sites.len()),
-                    stub_size: STUB,
                 }),
                 Err(reason) if image.is_program => {
                     return Err(format!("{}: {reason}", image.path.display()));
@@ -104,21 +104,27 @@ impl CallPlanner for CallCounter {
         Ok(all)
     }
 
-    fn plan(&mut self, file: usize, bias: u64, area: StubArea) -> ImagePlan {
-        let planned = self.files.get(file);
-        planned
-            .map(|planned| plan::plan(&planned.file, bias, area))
-            .unwrap_or_default()
+    /// Returns what to write for a file that was chosen.
+    pub(crate) fn plan(&mut self, file: usize, bias: u64, area: StubArea) -> ImagePlan {
+        let file = self.files.get(file).map(|planned| &planned.file);
+        file.map_or_else(ImagePlan::default, |file| plan::plan(file, bias, area))
     }
 
-    fn changes(&self, file: usize, bias: u64, area: StubArea, sites: &[usize]) -> Vec<Change> {
-        let planned = self.files.get(file);
-        planned
-            .map(|planned| plan::changes(&planned.file, bias, area, sites))
-            .unwrap_or_default()
+    /// Returns the changes of some sites of a file, which are in order.
+    pub(crate) fn changes(
+        &self,
+        file: usize,
+        bias: u64,
+        area: StubArea,
+        sites: &[usize],
+    ) -> Vec<Change> {
+        let file = self.files.get(file).map(|planned| &planned.file);
+        file.map_or_else(Vec::new, |file| plan::changes(file, bias, area, sites))
     }
 
-    fn unchanged(&mut self, file: usize, plan: &ImagePlan, unchanged: &[usize]) {
+    /// Takes note of the sites of a plan that were left as they are, as memory had other bytes
+    /// there.
+    pub(crate) fn unchanged(&mut self, file: usize, plan: &ImagePlan, unchanged: &[usize]) {
         let Some(planned) = self.files.get_mut(file) else {
             return;
         };
@@ -134,14 +140,17 @@ impl CallPlanner for CallCounter {
         }
     }
 
-    fn refused(&mut self, what: &Path, reason: &str) {
+    /// Takes note of a file or process in which calls are not counted, and why, as a lower-case
+    /// fragment.
+    pub(crate) fn refused(&mut self, what: &Path, reason: &str) {
         let line = format!("{}: {reason}", what.display());
         if !self.unread.contains(&line) {
             self.unread.push(line);
         }
     }
 
-    fn counts(&self, installed: &[Installed]) -> CallCounts {
+    /// What is recorded of the files that count, with all counts at zero.
+    pub(crate) fn counts(&self, installed: &[Installed]) -> CallCounts {
         let ways = self.other_ways();
         let images = installed.iter().filter_map(|installed| {
             let PlannedFile { path, file, .. } = self.files.get(installed.file)?;

@@ -17,7 +17,18 @@
 
 use super::form::{CallForm, Form, reach};
 use crate::perfdata::CountedImage;
-use crate::sampler::Adding;
+
+/// Who adds to the counters of stubs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Adding {
+    /// One thread.
+    Alone,
+    /// Several threads, each to counters of its own: the base of its segment `gs` is the distance
+    /// to them.
+    Apart,
+    /// Several threads to the same counters: they lock them.
+    Together,
+}
 
 /// The size of a stub, in bytes.
 pub const STUB: usize = CountedImage::STUB_SIZE as usize;
@@ -92,7 +103,7 @@ impl Bytes {
 ///   lock incq counter(%rip)      becomes   jmp function, or jmp *slot(%rip), and two or three
 ///   jmp function                           bytes that are not executed
 /// ```
-pub(super) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
+pub(crate) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
     let (counting, jump) = stub.split_first_chunk::<8>()?;
     let [LOCK | NO_LOCK | OWN, instruction @ ..] = counting else {
         return None;
@@ -116,7 +127,7 @@ pub(super) fn without_count(stub: &[u8]) -> Option<[u8; 8]> {
 
 /// Makes stubs, one after the other, add to their counters in this way. Those that were given up
 /// are as they were.
-pub(super) fn set_adding(stubs: &mut [u8], adding: Adding) {
+pub(crate) fn set_adding(stubs: &mut [u8], adding: Adding) {
     let new = match adding {
         Adding::Alone => NO_LOCK,
         Adding::Apart => OWN,

@@ -56,10 +56,6 @@ mod switches;
 mod targets;
 mod user_share;
 
-pub use self::calls::{
-    Adding, CallPlanner, Change, Chosen, CodeMapping, FileIdentity, ImagePlan, Installed,
-    LoadedImage, LoaderStop, StubArea,
-};
 pub use self::capabilities::{Capabilities, Trial};
 pub use self::events::error::{EventError, Searched, UnknownEvent};
 pub use self::events::rate::Rate;

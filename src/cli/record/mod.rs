@@ -15,7 +15,7 @@ use clap::Args;
 use proftool::base::{CaveatKind, Caveats, printable};
 use proftool::export::Advice;
 use proftool::sampler::{
-    self, CallPlanner, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
+    self, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
 };
 
 use self::target::BoundsArgs;
@@ -232,10 +232,14 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         .map(|counter| counter.keeping_below(args.counts_limit.part()));
     let cache = cache_directory().filter(|_| !args.no_cache);
     let mut counter = counter.map(|counter| counter.keeping_in(cache));
-    let planner = counter
-        .as_mut()
-        .map(|counter| counter as &mut dyn CallPlanner);
-    let recording = sampler::record(&options, subject, &bounds, &args.output, planner, &mut note)?;
+    let recording = sampler::record(
+        &options,
+        subject,
+        &bounds,
+        &args.output,
+        counter.as_mut(),
+        &mut note,
+    )?;
     if let Some(counter) = counter.filter(|_| !args.quiet) {
         counts::report(&counter, args.counts_limit);
     }

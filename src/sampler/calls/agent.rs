@@ -16,7 +16,8 @@
 //! recorder listens (`open`, or for `execs` `hears_execs`, is 0) the code does nothing. If there is
 //! no answer for a long time, the recorder was killed, and the code closes the bell.
 
-use super::{Change, bell};
+use super::bell;
+use crate::patch::Change;
 use crate::perfdata::CountedAgent;
 
 /// The code, which is followed by the page of the bell at a distance of 0x1000. It works at any

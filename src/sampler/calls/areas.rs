@@ -21,10 +21,11 @@ use super::address_space::{distance, is_free, pages};
 use super::loaded::Memory;
 use super::page::{self, Page};
 use super::place::Place;
-use super::{
-    Adding, CallPlanner, Change, Chosen, FileIdentity, Installed, StubArea, shared_memory,
+use super::shared_memory;
+use crate::patch::{
+    Adding, CallCounter, Change, Chosen, FileIdentity, Installed, STUB, StubArea, set_adding,
+    without_count,
 };
-use crate::perfdata::CountedImage;
 use crate::sampler::error::Error;
 
 // How many changes of a file are kept that were made.
@@ -90,20 +91,15 @@ impl Areas {
         self.adding
     }
 
-    pub(super) fn set_adding(
-        &mut self,
-        shared: &File,
-        planner: &dyn CallPlanner,
-        adding: Adding,
-    ) -> io::Result<()> {
+    pub(super) fn set_adding(&mut self, shared: &File, adding: Adding) -> io::Result<()> {
         if self.adding == adding {
             return Ok(());
         }
         self.adding = adding;
         for area in &self.list {
-            let mut stubs = vec![0; area.sites * CountedImage::STUB_SIZE as usize];
+            let mut stubs = vec![0; area.sites * STUB];
             shared.read_exact_at(&mut stubs, area.installed.area.offset)?;
-            planner.set_adding(&mut stubs, adding);
+            set_adding(&mut stubs, adding);
             shared.write_all_at(&stubs, area.installed.area.offset)?;
         }
         Ok(())
@@ -191,7 +187,7 @@ impl Areas {
         memory: &Memory,
         identity: FileIdentity,
         sites: &[(usize, usize)],
-        planner: &dyn CallPlanner,
+        planner: &CallCounter,
     ) -> Vec<Vec<Change>> {
         let of_files = sites.chunk_by(|a, b| a.0 == b.0);
         let restores = of_files.filter_map(|sites| {
@@ -222,15 +218,15 @@ impl Areas {
         &mut self,
         shared: &File,
         (file, site): (usize, usize),
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
     ) -> bool {
         let Some(area) = self.list.get_mut(file).filter(|area| site < area.sites) else {
             return false;
         };
-        let mut stub = [0; CountedImage::STUB_SIZE as usize];
-        let at = area.installed.area.offset + site as u64 * CountedImage::STUB_SIZE;
+        let mut stub = [0; STUB];
+        let at = area.installed.area.offset + site as u64 * STUB as u64;
         let written = shared.read_exact_at(&mut stub, at).and_then(|()| {
-            let Some(bytes) = planner.without_count(&stub) else {
+            let Some(bytes) = without_count(&stub) else {
                 return Ok(false);
             };
             let inside = at % page::SIZE as u64;
@@ -280,7 +276,7 @@ impl Areas {
         place: &mut Place<'_>,
         chosen: &Chosen,
         is_part: bool,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
     ) -> Result<Vec<Change>, Error> {
         let mapping = Error::counting("map stubs into the program");
         let identity = shared_memory::identity(place.shared).map_err(&mapping)?;
@@ -312,7 +308,7 @@ impl Areas {
             },
         );
         if is_new {
-            planner.set_adding(&mut plan.stubs, self.adding);
+            set_adding(&mut plan.stubs, self.adding);
             let written = place.shared.write_all_at(&plan.stubs, offset);
             written.map_err(Error::counting("write the stubs"))?;
         }
@@ -355,7 +351,7 @@ impl Areas {
     }
 
     fn add(&mut self, place: &mut Place<'_>, chosen: &Chosen) -> Result<usize, Error> {
-        let stubs = pages((chosen.stubs * chosen.stub_size) as u64);
+        let stubs = pages((chosen.stubs * STUB) as u64);
         let counters = pages(chosen.stubs as u64 * 8);
         let mut area = StubArea {
             offset: self.end,

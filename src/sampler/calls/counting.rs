@@ -20,8 +20,9 @@ use super::place::Place;
 use super::refusals::{ptrace_scope, refuse_changing, refuse_privileges};
 use super::threads::{Left, living};
 use super::traced::{Traced, Unlocked};
-use super::{Adding, CallPlanner, Change, Chosen, FileIdentity, agent, shared_memory};
+use super::{agent, shared_memory};
 use crate::base::system_reason;
+use crate::patch::{Adding, CallCounter, Change, Chosen, FileIdentity};
 use crate::perfdata::{CallCounts, CountedAgent};
 use crate::sampler::error::Error;
 use crate::sampler::output::tally::Began;
@@ -76,7 +77,7 @@ impl Counting {
     /// its code read.
     pub(in crate::sampler) fn prepare(
         command: &Command,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
     ) -> Result<Counting, Error> {
         refuse_privileges(command)?;
         let refused = |reason| Error::Counting {
@@ -91,7 +92,7 @@ impl Counting {
         let shared = shared.map_err(Error::counting("make shared memory"))?;
         let descriptor = shared.as_raw_fd() as u64;
         let mut counting = Counting::with(shared, descriptor)?;
-        counting.follows = planner.follows_exec();
+        counting.follows = planner.follows_exec;
         Ok(counting)
     }
 
@@ -128,7 +129,7 @@ impl Counting {
     /// may be.
     pub(in crate::sampler) fn attach(
         pid: i32,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
     ) -> Result<Counting, Error> {
         let refused = |reason| Error::Counting {
             action: "count the calls of the process",
@@ -149,7 +150,7 @@ impl Counting {
         Ok(counting)
     }
 
-    fn make_in(stopped: &mut Stopped, planner: &mut dyn CallPlanner) -> Result<Counting, Error> {
+    fn make_in(stopped: &mut Stopped, planner: &mut CallCounter) -> Result<Counting, Error> {
         let pid = stopped.pid();
         let shared = shared_memory::share_with(stopped);
         let (shared, descriptor) =
@@ -176,7 +177,7 @@ impl Counting {
         &mut self,
         child: &mut Child,
         command: &Command,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
     ) -> Result<(), Error> {
         let tracee = Tracee::seize(child.pid()).map_err(|error| not_traced(&error))?;
         let Some(tracee) = child.start_traced(command, tracee)? else {
@@ -194,7 +195,7 @@ impl Counting {
         self.areas.count_alone();
         self.install_program(&mut stopped, planner, self.descriptor)?;
         self.watch(stopped.pid(), planner)?;
-        self.go_on(stopped, planner);
+        self.go_on(stopped);
         self.settle(Some(child));
         Ok(())
     }
@@ -203,7 +204,7 @@ impl Counting {
     pub(super) fn install_program(
         &mut self,
         stopped: &mut Stopped,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
         descriptor: u64,
     ) -> Result<(), Error> {
         let memory = stopped.loaded();
@@ -231,7 +232,7 @@ impl Counting {
         stopped: &mut Stopped,
         memory: &mut Memory,
         (chosen, is_part): (&Chosen, bool),
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
         descriptor: u64,
     ) -> Result<(), Error> {
         let pid = stopped.pid();
@@ -266,7 +267,7 @@ impl Counting {
         &mut self,
         stopped: &mut Stopped,
         memory: &mut Memory,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
         descriptor: u64,
     ) -> Result<(), Error> {
         let omens = stopped.omens(memory.images.iter(), &mut self.looked_through);
@@ -354,8 +355,8 @@ impl Counting {
         Ok(())
     }
 
-    fn watch(&mut self, pid: i32, planner: &dyn CallPlanner) -> Result<(), Error> {
-        if let Some(most) = planner.limit() {
+    fn watch(&mut self, pid: i32, planner: &CallCounter) -> Result<(), Error> {
+        if let Some(most) = planner.limit {
             let locks = self.areas.adding() == Adding::Together;
             let limit = Limit::begin(pid, most, locks);
             let action = "measure the processor time of the program";
@@ -408,7 +409,7 @@ impl Counting {
         }
     }
 
-    pub(in crate::sampler) fn conclude(&mut self, planner: &mut dyn CallPlanner) {
+    pub(in crate::sampler) fn conclude(&mut self, planner: &mut CallCounter) {
         if self.bell.was_left() {
             self.areas.refuse_any();
             let reason = "a process waited for 20 seconds without an answer";
@@ -471,7 +472,7 @@ impl Attached {
 /// Lets a program run until all that it is linked with is loaded.
 pub(super) fn reach(
     tracee: Tracee,
-    planner: &mut dyn CallPlanner,
+    planner: &mut CallCounter,
     patience: Option<Duration>,
     left: &mut Left,
 ) -> io::Result<Arrival> {

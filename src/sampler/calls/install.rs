@@ -12,7 +12,7 @@ use super::omens::{Known, Omens};
 use super::refusals::is_restricted;
 use super::start::{LoaderStops, Reached, run_to_start};
 use super::threads::{Left, PATIENCE, Threads, is_pending};
-use super::{Change, LoadedImage};
+use crate::patch::{Change, LoadedImage};
 use crate::sampler::targets::mapped::{mappings, maps};
 use crate::sampler::targets::tracee::{Registers, SignalInfo, Stop, Tracee};
 
@@ -76,17 +76,8 @@ impl Stopped {
                 let is_late =
                     registers.program_counter() == auxiliary.entry && auxiliary.loader != 0;
                 Ok(Arrival::At(Box::new(Stopped {
-                    pid: tracee.pid(),
-                    tracee,
-                    memory,
-                    registers: *registers,
-                    detour: None,
-                    signal: None,
-                    signals: Vec::new(),
-                    ended: None,
-                    others: Threads::default(),
-                    auxiliary,
                     is_late,
+                    ..Stopped::new(tracee.pid(), tracee, memory, *registers, auxiliary)
                 })))
             }
             Err(error) => {
@@ -134,20 +125,32 @@ impl Stopped {
     /// A process in which one thread has just been made and stands still.
     pub(super) fn of_made(pid: i32, tracee: Tracee) -> Result<Stopped, (Tracee, io::Error)> {
         match Stopped::opened(&tracee) {
-            Ok((memory, auxiliary, registers)) => Ok(Stopped {
-                pid,
-                tracee,
-                memory,
-                registers,
-                detour: None,
-                signal: None,
-                signals: Vec::new(),
-                ended: None,
-                others: Threads::default(),
-                auxiliary,
-                is_late: false,
-            }),
+            Ok((memory, auxiliary, registers)) => {
+                Ok(Stopped::new(pid, tracee, memory, registers, auxiliary))
+            }
             Err(error) => Err((tracee, error)),
+        }
+    }
+
+    fn new(
+        pid: i32,
+        tracee: Tracee,
+        memory: File,
+        registers: Registers,
+        auxiliary: Auxiliary,
+    ) -> Stopped {
+        Stopped {
+            pid,
+            tracee,
+            memory,
+            registers,
+            detour: None,
+            signal: None,
+            signals: Vec::new(),
+            ended: None,
+            others: Threads::default(),
+            auxiliary,
+            is_late: false,
         }
     }
 

@@ -24,8 +24,9 @@ use super::omens::Omens;
 use super::place::Place;
 use super::refusals::{Credentials, refuse_changing, refuse_gains};
 use super::threads::has_ended;
-use super::{CallPlanner, Chosen, LoadedImage, shared_memory, start};
+use super::{shared_memory, start};
 use crate::base::system_reason;
+use crate::patch::{CallCounter, Chosen, LoadedImage};
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::mapped::{mappings, maps};
 use crate::sampler::targets::tracee::{Stop, Tracee};
@@ -42,14 +43,14 @@ const PATH: usize = 4096;
 impl Counting {
     pub(in crate::sampler) fn attend(
         &mut self,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
         child: Option<&mut Child>,
     ) {
         self.look_at_traced(planner);
         let mut report = self.bell.report();
         while let Some(waiting) = report {
             // Whatever comes now, it is not the time to count without locks.
-            self.end_traced(planner);
+            self.end_traced();
             match waiting.kind {
                 Kind::Loads => {
                     self.loaded(waiting, planner);
@@ -87,7 +88,7 @@ impl Counting {
         }
     }
 
-    fn loaded(&mut self, report: Report, planner: &mut dyn CallPlanner) {
+    fn loaded(&mut self, report: Report, planner: &mut CallCounter) {
         let Report { pid, thread, .. } = report;
         let Some(memory) = self.memory_of(report) else {
             self.areas.refuse_any();
@@ -148,7 +149,7 @@ impl Counting {
 
     /// Reports nothing more from a process that has loaded code that may restrict its system calls,
     /// before that code runs.
-    fn heed(&mut self, report: Report, news: &[LoadedImage], planner: &mut dyn CallPlanner) {
+    fn heed(&mut self, report: Report, news: &[LoadedImage], planner: &mut CallCounter) {
         let maps = maps(report.thread).unwrap_or_default();
         let mapped: Vec<_> = mappings(&maps).collect();
         let Ok(memory) = open_memory(report.thread) else {
@@ -177,7 +178,7 @@ impl Counting {
         chosen: &[Chosen],
         listed: &dyn Fn(&Chosen) -> bool,
         is_forked: bool,
-        planner: &mut dyn CallPlanner,
+        planner: &mut CallCounter,
     ) -> Result<(), String> {
         let descriptor = self.open_in(stopped)?;
         let mut made = Ok(());
@@ -222,7 +223,7 @@ impl Counting {
         memory.shares(self.identity().ok()?).then_some(memory)
     }
 
-    fn executes(&mut self, report: Report, planner: &mut dyn CallPlanner) {
+    fn executes(&mut self, report: Report, planner: &mut CallCounter) {
         let may_follow = { self.follows }.then(|| self.may_follow(report));
         let path = match may_follow.flatten() {
             Some(Ok(path)) => path,
@@ -326,11 +327,7 @@ impl Counting {
         Ok(Waited::Late { stands: false })
     }
 
-    fn begin_program(
-        &mut self,
-        tracee: Tracee,
-        planner: &mut dyn CallPlanner,
-    ) -> Result<(), String> {
+    fn begin_program(&mut self, tracee: Tracee, planner: &mut CallCounter) -> Result<(), String> {
         let pid = tracee.pid();
         self.known.remove(&pid);
         let arrival = reach(tracee, planner, Some(start::PATIENCE), &mut self.left);

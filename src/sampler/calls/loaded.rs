@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::{CodeMapping, FileIdentity, LoadedImage};
 use crate::files::read_list;
+use crate::patch::{CodeMapping, FileIdentity, LoadedImage};
 use crate::perfdata::CallCounts;
 use crate::sampler::targets::mapped::MAPPINGS;
 use crate::sampler::targets::mapped::mappings;

@@ -19,7 +19,7 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use super::{FileIdentity, LoadedImage};
+use crate::patch::{FileIdentity, LoadedImage};
 use crate::sampler::targets::mapped::Mapped;
 
 // How much is read at once, and how much of that again, so that nothing is cut.

@@ -14,13 +14,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::CallPlanner;
 use super::counting::Counting;
 use super::given_up::Process;
 use super::install::Stopped;
 use super::limit::SiteOfFile;
 use super::loaded::{Auxiliary, Memory};
 use super::threads::living;
+use crate::patch::CallCounter;
 use crate::sampler::targets::descendants;
 
 // How long the threads of a process may take to stop: the program waits meanwhile.
@@ -30,7 +30,7 @@ const APART: Duration = Duration::from_millis(100);
 const TRIES: u32 = 5;
 
 impl Counting {
-    pub(super) fn keep_limit(&mut self, planner: &mut dyn CallPlanner) {
+    pub(super) fn keep_limit(&mut self, planner: &mut CallCounter) {
         let (Some(limit), shared) = (&mut self.limit, &self.shared) else {
             return;
         };
@@ -75,7 +75,7 @@ impl Counting {
         }
     }
 
-    fn lead_past_stubs(&mut self, planner: &mut dyn CallPlanner) {
+    fn lead_past_stubs(&mut self, planner: &mut CallCounter) {
         let waits = |tried: Instant| tried.elapsed() < APART;
         if self.given_up.processes.is_empty() || self.given_up.tried.is_some_and(waits) {
             return;
@@ -91,7 +91,7 @@ impl Counting {
     }
 
     /// Makes the calls of one process as they were. `None` if it did not stop.
-    fn lead_past(&mut self, process: &Process, planner: &mut dyn CallPlanner) -> Option<()> {
+    fn lead_past(&mut self, process: &Process, planner: &mut CallCounter) -> Option<()> {
         let Process { pid, sites, .. } = process;
         // The first thread may have ended, and shows nothing then.
         let thread = living(*pid);
@@ -105,7 +105,7 @@ impl Counting {
             return Some(());
         }
         if self.is_traced(*pid) {
-            return self.change_traced(&restores, planner);
+            return self.change_traced(&restores);
         }
         let stopped = Stopped::attach_within(*pid, PATIENCE, &mut self.left).ok()?;
         let changed = restores.iter().try_for_each(|changes| {

@@ -6,7 +6,8 @@ use std::io;
 use super::address_space::places;
 use super::install::Stopped;
 use super::loaded::Memory;
-use super::{Change, shared_memory};
+use super::shared_memory;
+use crate::patch::Change;
 use crate::sampler::error::Error;
 
 // How many places are tried for the stubs of one file.

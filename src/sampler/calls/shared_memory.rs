@@ -26,8 +26,8 @@ use rustix::fs::{FileType, MemfdFlags, SealFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Resource};
 
-use super::FileIdentity;
 use super::install::Stopped;
+use crate::patch::FileIdentity;
 
 // The name of the memory, by which readers of recordings know stubs.
 pub(super) const NAME: &CStr = c"proftool-calls";

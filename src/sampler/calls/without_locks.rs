@@ -33,7 +33,7 @@ use super::place::Place;
 use super::refusals::{own_user, refuse_gains};
 use super::threads::{PATIENCE, is_thread, signal, stopped};
 use super::traced::{Standing, Thread, Traced, Unlocked, first_stop, set_segment};
-use super::{Adding, CallPlanner, Change};
+use crate::patch::{Adding, CallCounter, Change};
 use crate::sampler::targets::tracee::{Stop, Tracee};
 
 // The most threads that are traced, those included that have ended: each takes some tenths of a
@@ -47,7 +47,7 @@ const AT_ONCE: usize = 4;
 impl Counting {
     /// Lets a program run that has just been started. If it can be traced on, it counts without
     /// locks.
-    pub(super) fn go_on(&mut self, stopped: Box<Stopped>, planner: &mut dyn CallPlanner) {
+    pub(super) fn go_on(&mut self, stopped: Box<Stopped>) {
         let reports_execs = self.agents.iter().any(|agent| agent.on_execs != 0);
         let stayed = if reports_execs || own_user() == 0 {
             stopped.stay()
@@ -69,13 +69,13 @@ impl Counting {
                 self.bell.hear_execs(true);
             }
             Err(stopped) => {
-                self.share_counters(planner);
+                self.share_counters();
                 stopped.release(&mut self.left);
             }
         }
     }
 
-    pub(super) fn look_at_traced(&mut self, planner: &mut dyn CallPlanner) {
+    pub(super) fn look_at_traced(&mut self, planner: &mut CallCounter) {
         while let Some(mut traced) = self.traced.take() {
             let mut threads = traced.threads.iter().enumerate();
             let found = threads.find_map(|(place, thread)| match stopped(&thread.tracee) {
@@ -96,17 +96,17 @@ impl Counting {
                         self.traced = Some(traced);
                         continue;
                     }
-                    self.share(traced, Vec::new(), planner);
+                    self.share(traced, Vec::new());
                 }
-                Some(Stop::Made) => match self.take_in(&mut traced, thread, planner) {
+                Some(Stop::Made) => match self.take_in(&mut traced, thread) {
                     Ok(()) => self.traced = Some(traced),
-                    Err(standing) => self.share(traced, standing, planner),
+                    Err(standing) => self.share(traced, standing),
                 },
                 stop => {
                     if stop == Some(Stop::Exec) {
                         report_exec(thread.tracee.pid(), planner);
                     }
-                    self.share(traced, vec![(thread, stop)], planner);
+                    self.share(traced, vec![(thread, stop)]);
                 }
             }
         }
@@ -114,12 +114,7 @@ impl Counting {
 
     /// Gives a thread that was just made counters of its own, and lets both run. If that is not
     /// possible, returns those that stand still.
-    fn take_in(
-        &mut self,
-        traced: &mut Traced,
-        maker: Thread,
-        planner: &mut dyn CallPlanner,
-    ) -> Result<(), Standing> {
+    fn take_in(&mut self, traced: &mut Traced, maker: Thread) -> Result<(), Standing> {
         traced.made += 1;
         self.note_made(&maker.tracee);
         // A thread has the segment of its maker.
@@ -156,7 +151,7 @@ impl Counting {
         };
         // If it is the first, nobody executes stubs now.
         let distance = traced.free.pop().filter(|_| {
-            let apart = self.areas.set_adding(&self.shared, planner, Adding::Apart);
+            let apart = self.areas.set_adding(&self.shared, Adding::Apart);
             apart.is_ok()
         });
         let set = |made: &Tracee| distance.is_some_and(|it| set_segment(made, it).is_ok());
@@ -200,9 +195,9 @@ impl Counting {
         added
     }
 
-    pub(super) fn end_traced(&mut self, planner: &mut dyn CallPlanner) {
+    pub(super) fn end_traced(&mut self) {
         if let Some(traced) = self.traced.take() {
-            self.share(traced, Vec::new(), planner);
+            self.share(traced, Vec::new());
         }
     }
 
@@ -221,11 +216,7 @@ impl Counting {
 
     /// Makes changes in the code of the program that is traced. All threads stop for that. `None`
     /// if one did not.
-    pub(super) fn change_traced(
-        &mut self,
-        changes: &[Vec<Change>],
-        planner: &mut dyn CallPlanner,
-    ) -> Option<()> {
+    pub(super) fn change_traced(&mut self, changes: &[Vec<Change>]) -> Option<()> {
         let mut traced = self.traced.take()?;
         let standing = traced.halt(SHORT);
         // What waits in the kernel may come back at any moment.
@@ -258,16 +249,16 @@ impl Counting {
             }
             self.traced = Some(traced);
         } else {
-            self.share(traced, standing, planner);
+            self.share(traced, standing);
         }
         changed
     }
 
     /// All threads add to the same counters from now on. Some stand still already.
-    fn share(&mut self, mut traced: Traced, mut standing: Standing, planner: &mut dyn CallPlanner) {
+    fn share(&mut self, mut traced: Traced, mut standing: Standing) {
         standing.extend(traced.halt(PATIENCE));
         self.end_unlocked();
-        self.share_counters(planner);
+        self.share_counters();
         self.bell.hear_execs(self.follows);
         self.let_go(standing);
     }
@@ -311,13 +302,11 @@ impl Counting {
         }
     }
 
-    fn share_counters(&mut self, planner: &mut dyn CallPlanner) {
+    fn share_counters(&mut self) {
         if let Some(limit) = &mut self.limit {
             limit.lock();
         }
-        let shared = self
-            .areas
-            .set_adding(&self.shared, planner, Adding::Together);
+        let shared = self.areas.set_adding(&self.shared, Adding::Together);
         if shared.is_err() {
             // Some counts may be lost.
             self.areas.refuse_any();
@@ -326,7 +315,7 @@ impl Counting {
 }
 
 /// A traced process has executed a program past the function that would have been reported before.
-fn report_exec(pid: i32, planner: &mut dyn CallPlanner) {
+fn report_exec(pid: i32, planner: &mut CallCounter) {
     let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else {
         return;
     };

@@ -73,10 +73,6 @@ impl Output {
         self.has_begun = true;
     }
 
-    pub(in crate::sampler) fn discard(mut self) {
-        self.has_begun = false;
-    }
-
     /// Gives the file its name; what had the name before is now called `.old`, but for an error,
     /// which tells where the recording is.
     pub(in crate::sampler) fn commit(mut self, file: &File) -> Result<(), Error> {
@@ -112,10 +108,15 @@ impl Output {
         })
     }
 
-    /// Leaves the part file; tells where it is, unless it is gone and cannot be saved.
-    pub(in crate::sampler) fn keep_part(mut self, file: &File) -> Option<PathBuf> {
-        self.begin();
-        self.find(file).ok()
+    /// Leaves the part file if something was recorded; tells where it is, unless it is gone and
+    /// cannot be saved.
+    pub(in crate::sampler) fn keep_part(
+        mut self,
+        file: &File,
+        has_recorded: bool,
+    ) -> Option<PathBuf> {
+        self.has_begun = has_recorded;
+        has_recorded.then(|| self.find(file).ok()).flatten()
     }
 
     /// Where the file is: under its name, or where it was moved to. If it was removed, its
@@ -384,7 +385,7 @@ mod tests {
         let target = directory.0.join("perf.data");
         let (killed, file, other) = Output::create(&target).unwrap();
         assert_eq!(other, None);
-        let part = killed.keep_part(&file);
+        let part = killed.keep_part(&file, true);
         let (output, file, other) = Output::create(&target).unwrap();
         assert_eq!(other, part);
         output.commit(&file).unwrap();

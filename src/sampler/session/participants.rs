@@ -9,8 +9,8 @@ use super::Session;
 use super::bounds::{Bounds, End, Subject};
 use super::options::Options;
 use super::stop::Stop;
+use crate::patch::CallCounter;
 use crate::perfdata::writer::time_record;
-use crate::sampler::calls::CallPlanner;
 use crate::sampler::calls::counting::Counting;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel;
@@ -55,7 +55,7 @@ pub(in crate::sampler) trait Sink {
 /// of signals.
 pub(in crate::sampler) struct Participants<'a> {
     command: Option<&'a Command>,
-    planner: Option<&'a mut dyn CallPlanner>,
+    planner: Option<&'a mut CallCounter>,
     counting: Option<Counting>,
     child: Option<Child>,
     started: bool,
@@ -69,12 +69,12 @@ impl<'a> Participants<'a> {
     /// Holds the command back before it runs. `signals` are held back already.
     pub(in crate::sampler) fn gather(
         subject: Subject<'a>,
-        mut planner: Option<&'a mut dyn CallPlanner>,
+        mut planner: Option<&'a mut CallCounter>,
         signals: io::Result<Signals>,
     ) -> Result<Participants<'a>, Error> {
         let signals = signals.map_err(Error::system("hold signals back"))?;
         let counting = match (&mut planner, subject.command()) {
-            (Some(planner), Some(command)) => Some(Counting::prepare(command, *planner)?),
+            (Some(planner), Some(command)) => Some(Counting::prepare(command, planner)?),
             _ => None,
         };
         let child = subject
@@ -137,7 +137,7 @@ impl<'a> Participants<'a> {
             }
         }
         if let (Some(planner), Subject::Running { target, .. }) = (&mut self.planner, subject) {
-            let counting = Counting::attach(only_process(target)?, *planner)?;
+            let counting = Counting::attach(only_process(target)?, planner)?;
             self.counting = Some(counting);
         }
         let mut existing = Existing::default();
@@ -186,7 +186,7 @@ impl<'a> Participants<'a> {
     fn start(&mut self) -> Result<(), Error> {
         if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
             match (&mut self.planner, &mut self.counting) {
-                (Some(planner), Some(counting)) => counting.start(child, command, *planner)?,
+                (Some(planner), Some(counting)) => counting.start(child, command, planner)?,
                 _ => child.start(command)?,
             }
             self.started = true;
@@ -205,7 +205,7 @@ impl<'a> Participants<'a> {
                 });
             }
             if let (Some(planner), Some(counting)) = (&mut self.planner, &mut self.counting) {
-                counting.attend(*planner, self.child.as_mut());
+                counting.attend(planner, self.child.as_mut());
             }
             let left = delay.saturating_sub(begin.elapsed());
             if left.is_zero() {
@@ -244,7 +244,7 @@ impl<'a> Participants<'a> {
                 self.stood += late;
             }
             if let (Some(planner), Some(counting)) = (&mut self.planner, &mut open.counting) {
-                counting.attend(*planner, self.child.as_mut());
+                counting.attend(planner, self.child.as_mut());
             }
             // The pass comes after the check for the end, so that it reads all that came before it.
             let over = self.attend();
@@ -252,7 +252,7 @@ impl<'a> Participants<'a> {
                 (&mut self.planner, &mut open.counting, over)
             {
                 // What has come before the signal for it was taken note of would have to wait.
-                counting.attend(*planner, self.child.as_mut());
+                counting.attend(planner, self.child.as_mut());
             }
             sink.pass(open)?;
             if over {
@@ -280,7 +280,7 @@ impl<'a> Participants<'a> {
         // The buffers still hold what was sampled since the last pass.
         sink.pass(open)?;
         if let (Some(counting), Some(planner)) = (&mut open.counting, &mut self.planner) {
-            counting.conclude(*planner);
+            counting.conclude(planner);
         }
         sink.finish(open)?;
         Ok(end)

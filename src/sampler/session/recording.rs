@@ -9,7 +9,7 @@ use super::cost::{Costs, Meter};
 use super::options::Options;
 use super::participants::Participants;
 use crate::base::{Caveats, system_reason};
-use crate::sampler::calls::CallPlanner;
+use crate::patch::CallCounter;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::SoonerTurns;
 use crate::sampler::output::file::Output;
@@ -69,7 +69,7 @@ pub struct Recording {
 /// in the background are left alone; they are not recorded any more. Nothing is ever sent to what
 /// ran already.
 ///
-/// With a planner, the command counts its calls from its start on. They are in the file only when
+/// With a `planner`, the command counts its calls from its start on. They are in the file only when
 /// it is whole.
 ///
 /// While it goes on, the records are in `path` with `.part` appended. The file has its true data
@@ -91,7 +91,7 @@ pub fn record<'a>(
     subject: Subject<'a>,
     bounds: &Bounds,
     path: &Path,
-    planner: Option<&'a mut dyn CallPlanner>,
+    planner: Option<&'a mut CallCounter>,
     notes: &mut dyn FnMut(Note),
 ) -> Result<Recording, Error> {
     let failed = |error: io::Error| Error::Output {
@@ -113,13 +113,9 @@ pub fn record<'a>(
             log.limit(bounds.max_bytes);
             Ok((open, log))
         });
-    let (mut open, mut log) = match opened {
-        Ok(opened) => opened,
-        Err(error) => {
-            participants.run_on(None, notes);
-            return Err(error);
-        }
-    };
+    let (mut open, mut log) = opened.inspect_err(|_| {
+        participants.run_on(None, notes);
+    })?;
     let meter = Meter::start();
     // The command is forked already. Where it has hundreds of threads that want to run, the
     // buffers would be full before it is the recorder's turn.
@@ -161,8 +157,7 @@ pub fn record<'a>(
                 caveats,
                 costs,
             };
-            committed?;
-            Ok(recording)
+            committed.map(|()| recording)
         }
         Err(error) => {
             let reason = system_reason(&error);
@@ -180,12 +175,7 @@ pub fn record<'a>(
             log.salvage();
             let has_recorded = log.has_recorded();
             let (_, _, file) = log.into_parts();
-            let kept = if has_recorded {
-                output.keep_part(&file)
-            } else {
-                output.discard();
-                None
-            };
+            let kept = output.keep_part(&file, has_recorded);
             participants.run_on(open.counting.take(), notes);
             Err(Error::Interrupted {
                 path: path.to_owned(),

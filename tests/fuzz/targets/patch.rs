@@ -6,8 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use proftool::base::Svma;
 use proftool::binary::Binary;
-use proftool::patch::{self, CallForm, STUB};
-use proftool::sampler::StubArea;
+use proftool::patch::{self, CallForm, STUB, StubArea};
 
 fuzz_target!(|bytes: &[u8]| {
     let (Ok(binary), Ok(again)) = (

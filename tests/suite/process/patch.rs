@@ -6,8 +6,7 @@ use std::fs;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use proftool::base::Svma;
 use proftool::binary::{Binary, FunctionSymbol};
-use proftool::patch::{self, CallForm, Form, STUB};
-use proftool::sampler::{ImagePlan, StubArea};
+use proftool::patch::{self, CallForm, Form, ImagePlan, STUB, StubArea};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
