@@ -3,10 +3,9 @@
 //! Samples begin with the fields that their event asked for; all other kernel records end with a
 //! `struct sample_id` when the event has `sample_id_all`. [`Offsets`] has the places.
 
-use linux_perf_event_reader::{BranchSampleFormat, Endianness, SampleFormat};
+use linux_perf_event_reader::{Endianness, SampleFormat};
 
 use super::Attr;
-use super::attr::BRANCH_COUNTERS;
 use super::cursor::Cursor;
 use super::offsets::{Field, Offsets};
 use super::origin::Origin;
@@ -14,16 +13,7 @@ use super::origin::Origin;
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) endian: Endianness,
-    pub(super) format: SampleFormat,
-    pub(super) read_format: u64,
-    pub(super) branch_hw_index: bool,
-    pub(super) branch_counters: bool,
-    pub(super) user_registers: u64,
-    /// How many bytes of the user's stack were to be copied.
-    pub(super) user_stack: u64,
-    /// Whether the RAW field holds the user's registers and stack.
-    pub(super) carries_copy: bool,
-    pub(super) interrupt_registers: u64,
+    pub(super) attr: Attr,
     offsets: Offsets,
 }
 
@@ -31,14 +21,7 @@ impl Layout {
     pub(super) fn new(attr: &Attr, endian: Endianness) -> Layout {
         Layout {
             endian,
-            format: attr.sample_format(),
-            read_format: attr.read_format,
-            branch_hw_index: attr.branch_format().contains(BranchSampleFormat::HW_INDEX),
-            branch_counters: attr.branch_sample_type & BRANCH_COUNTERS != 0,
-            user_registers: attr.sample_regs_user,
-            user_stack: u64::from(attr.sample_stack_user),
-            carries_copy: attr.carries_copy(),
-            interrupt_registers: attr.sample_regs_intr,
+            attr: attr.clone(),
             offsets: Offsets::new(attr),
         }
     }
@@ -73,7 +56,8 @@ impl Layout {
     pub(super) fn last_identifier(&self, body: &[u8]) -> Option<u64> {
         // The last word whatever else is in the trailer, so that it is found also where events
         // disagree about that.
-        let has_it = self.format.contains(SampleFormat::IDENTIFIER) && self.offsets.has_trailer();
+        let format = self.attr.sample_format();
+        let has_it = format.contains(SampleFormat::IDENTIFIER) && self.offsets.has_trailer();
         let last = has_it.then(|| body.len().checked_sub(8)).flatten();
         self.word_at(body, last)
     }

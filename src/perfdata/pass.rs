@@ -224,21 +224,20 @@ impl Reader {
                     break Next::Place(place);
                 }
             };
-            let start = position;
-            position += HEADER_SIZE + body.len();
+            let (start, size) = (position, HEADER_SIZE + body.len());
+            position += size;
             self.count(header.type_);
             if header.type_ < constants::PERF_RECORD_USER_TYPE_START {
                 match self.time_of(&header, body) {
                     Some(time) if time > 0 => {
+                        let (buffer, start) = (slot, start as u32);
                         let waiting = Waiting {
                             time,
-                            buffer: slot,
-                            start: start as u32,
+                            buffer,
+                            start,
                         };
                         state.buffers.wait(slot);
-                        if !state.sorter.add(waiting, HEADER_SIZE + body.len()) {
-                            state.late += 1;
-                        }
+                        state.late += u64::from(!state.sorter.add(waiting, size));
                     }
                     // Without a time it has no place in the order. Such records describe what later
                     // ones refer to.
@@ -263,15 +262,14 @@ impl Reader {
                 _ => {
                     // AUXTRACE and tracing data are not in their record but behind it.
                     let payload = self.handle_user_record(&header, body, place);
-                    let after = place + (HEADER_SIZE + body.len()) as u64;
+                    let after = place + size as u64;
                     let left = if buffer.compressed {
                         (bytes.len() - position) as u64
                     } else {
                         end.saturating_sub(after)
                     };
                     if payload > left {
-                        let what = "its payload";
-                        let needed = payload;
+                        let (what, needed) = ("its payload", payload);
                         self.skip(header.type_, place, Flaw::Short { what, needed, left });
                         if self.truncated {
                             break Next::Place(end);

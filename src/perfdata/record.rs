@@ -60,12 +60,8 @@ pub enum CpuMode {
     Kernel,
     /// In user space.
     User,
-    /// In the hypervisor.
-    Hypervisor,
-    /// In the kernel of a virtual machine.
-    GuestKernel,
-    /// In user space of a virtual machine.
-    GuestUser,
+    /// In the hypervisor or a virtual machine.
+    Other,
 }
 
 impl CpuMode {
@@ -73,9 +69,9 @@ impl CpuMode {
         match misc & constants::PERF_RECORD_MISC_CPUMODE_MASK {
             constants::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
             constants::PERF_RECORD_MISC_USER => CpuMode::User,
-            constants::PERF_RECORD_MISC_HYPERVISOR => CpuMode::Hypervisor,
-            constants::PERF_RECORD_MISC_GUEST_KERNEL => CpuMode::GuestKernel,
-            constants::PERF_RECORD_MISC_GUEST_USER => CpuMode::GuestUser,
+            constants::PERF_RECORD_MISC_HYPERVISOR
+            | constants::PERF_RECORD_MISC_GUEST_KERNEL
+            | constants::PERF_RECORD_MISC_GUEST_USER => CpuMode::Other,
             _ => CpuMode::Unknown,
         }
     }
@@ -84,10 +80,6 @@ impl CpuMode {
 /// What a record says.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "almost every record is a sample, and none is kept: a box would be an allocation each"
-)]
 pub enum Body<'a> {
     /// A sample.
     Sample(Sample<'a>),
@@ -144,13 +136,6 @@ pub enum Body<'a> {
         removed: bool,
         /// The name.
         name: &'a [u8],
-    },
-    /// A cgroup's path.
-    Cgroup {
-        /// The id in samples.
-        id: u64,
-        /// The path.
-        path: &'a [u8],
     },
     /// Any other record.
     Other(&'a [u8]),
@@ -216,6 +201,8 @@ fn parse<'a, T: byteorder::ByteOrder>(
         needed: least_size(kind) as u64 + 8,
         left: fields.len() as u64 + 8,
     };
+    let is_whole = fields.len() >= least_size(kind);
+    let whole = is_whole.then_some(()).ok_or(too_short);
     let short = |_: std::io::Error| too_short;
     let data = RawData::Single(fields);
     Ok(match kind {
@@ -294,17 +281,13 @@ fn parse<'a, T: byteorder::ByteOrder>(
             Body::LostSamples(Cursor::new(fields, endian).u64("the count of lost samples")?)
         }
         RecordType::THROTTLE | RecordType::UNTHROTTLE => {
-            if fields.len() < least_size(kind) {
-                return Err(too_short);
-            }
+            whole?;
             Body::Throttle {
                 on: kind == RecordType::THROTTLE,
             }
         }
         RecordType::READ => {
-            if fields.len() < least_size(kind) {
-                return Err(too_short);
-            }
+            whole?;
             let mut c = Cursor::new(fields, endian);
             let pid = c.u32("the process")? as i32;
             let _tid = c.u32("the thread")?;
@@ -315,9 +298,7 @@ fn parse<'a, T: byteorder::ByteOrder>(
             }
         }
         RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {
-            if fields.len() < least_size(kind) {
-                return Err(too_short);
-            }
+            whole?;
             Body::Switch {
                 out: misc & constants::PERF_RECORD_MISC_SWITCH_OUT != 0,
                 preempted: misc & constants::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
@@ -337,9 +318,8 @@ fn parse<'a, T: byteorder::ByteOrder>(
             }
         }
         RecordType::CGROUP => {
-            let mut c = Cursor::new(fields, endian);
-            let id = c.u64("the cgroup's id")?;
-            Body::Cgroup { id, path: c.text() }
+            Cursor::new(fields, endian).u64("the cgroup's id")?;
+            Body::Other(fields)
         }
         RecordType::NAMESPACES => {
             let mut c = Cursor::new(fields, endian);
@@ -349,9 +329,7 @@ fn parse<'a, T: byteorder::ByteOrder>(
             Body::Other(fields)
         }
         _ => {
-            if fields.len() < least_size(kind) {
-                return Err(too_short);
-            }
+            whole?;
             Body::Other(fields)
         }
     })

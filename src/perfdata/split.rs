@@ -6,6 +6,11 @@ use super::cursor::Cursor;
 use super::record::{least_size, type_name};
 
 pub(super) const HEADER_SIZE: usize = PerfEventHeader::STRUCT_SIZE;
+pub(super) const NATIVE: Endianness = if cfg!(target_endian = "little") {
+    Endianness::LittleEndian
+} else {
+    Endianness::BigEndian
+};
 // How many records in a row must look like records before they are believed to be some.
 const CONVINCING: usize = 3;
 

@@ -22,8 +22,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use super::Feature;
 use super::header::UNFINISHED;
-#[cfg(feature = "record")]
-use super::raw::NATIVE;
+use super::split::{self, NATIVE};
 
 mod compressor;
 mod records;
@@ -265,11 +264,7 @@ impl<W: Write + Seek> Writer<W> {
 
 fn whole_records(bytes: &[u8]) -> u64 {
     let mut at = 0;
-    while let Some(header) = bytes[at..].first_chunk::<8>() {
-        let size = usize::from(u16::from_ne_bytes([header[6], header[7]]));
-        if size < 8 || size > bytes.len() - at {
-            break;
-        }
+    while let Some(size) = split::record_size(&bytes[at..], NATIVE) {
         at += size;
     }
     at as u64

@@ -32,7 +32,7 @@ impl Space {
             CpuMode::User => Space::User,
             // Old kernels and synthesized samples do not say.
             CpuMode::Unknown => Space::User,
-            _ => Space::Other,
+            CpuMode::Other => Space::Other,
         }
     }
 

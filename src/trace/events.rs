@@ -5,16 +5,14 @@ use linux_perf_event_reader::{SampleFormat, constants};
 use super::counts::counting;
 use crate::base::{Counting, Event, Sampling, Unit};
 
-// `PERF_COUNT_SW_TASK_CLOCK`; before it is `PERF_COUNT_SW_CPU_CLOCK`.
-const TASK_CLOCK: u64 = 1;
-
 /// The event in the profile's terms.
 pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
     // Without periods in its samples a sample counts one.
     let mut event = Event::named(&description.name);
     let attr = &description.attr;
-    // Whatever it is called.
-    let is_clock = attr.kind == constants::PERF_TYPE_SOFTWARE && attr.config <= TASK_CLOCK;
+    // Whatever it is called. Before it is `PERF_COUNT_SW_CPU_CLOCK`.
+    let is_clock = attr.kind == constants::PERF_TYPE_SOFTWARE
+        && attr.config <= constants::PERF_COUNT_SW_TASK_CLOCK;
     match (is_clock, event.base()) {
         (true, _) => event.unit = Unit::Nanoseconds,
         (false, base @ ("cpu-clock" | "task-clock")) => event.unit = Unit::Count(base.to_owned()),

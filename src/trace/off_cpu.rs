@@ -21,6 +21,7 @@
 
 use std::ops::Range;
 
+use linux_perf_event_reader::constants::{PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_TYPE_SOFTWARE};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{BLOCKED_BEFORE, CaveatKind, Caveats, Event, NO_SWITCH_STACK, Sampling};
@@ -32,13 +33,11 @@ use super::time_range::TimeRange;
 use super::timed::TimedSamples;
 use super::{AddressPathId, Trace, TraceEventId, TraceSample, TraceThreadId};
 
-// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CONTEXT_SWITCHES`.
-const CONTEXT_SWITCHES: (u32, u64) = (1, 3);
-
 /// Whether each sample of an event is of a thread that leaves its processor.
 pub(super) fn is_of_switches(event: &EventDescription) -> bool {
     let Attr { kind, config, .. } = event.attr;
-    (kind, config) == CONTEXT_SWITCHES || event.name.starts_with("sched:sched_switch")
+    let switches = (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
+    (kind, config) == switches || event.name.starts_with("sched:sched_switch")
 }
 
 /// Names a stack that is being unwound.
@@ -77,8 +76,6 @@ pub(super) struct OffCpu {
     timed: Option<TimedSamples>,
     tickets: u64,
     halves: FxHashMap<Ticket, Half>,
-    /// Whether there was a switch of any thread.
-    is_any: bool,
 }
 
 // The two events, by their order.
@@ -96,7 +93,6 @@ impl OffCpu {
             timed: keeps_times.then(TimedSamples::new),
             tickets: 0,
             halves: FxHashMap::default(),
-            is_any: false,
         }
     }
 
@@ -132,27 +128,6 @@ impl OffCpu {
                 self.halves.insert(ticket, Half::Path(path));
             }
         }
-    }
-
-    pub(super) fn was_off(&mut self, tid: i32, thread: TraceThreadId) {
-        self.is_any = true;
-        self.switches.was_off(tid, thread);
-    }
-
-    pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
-        self.is_any = true;
-        self.switches.leaves(tid, time, preempted, thread);
-    }
-
-    /// A thread enters a processor. Gives the time that it was off, where that is known.
-    pub(super) fn enters(&mut self, tid: i32, time: u64) -> Option<Interval> {
-        self.is_any = true;
-        self.switches.enters(tid, time)
-    }
-
-    /// The intervals of threads that are off when the recording ends.
-    pub(super) fn open_intervals(&mut self, untold: bool) -> Vec<Interval> {
-        self.switches.finish(untold)
     }
 
     /// Counts what of an interval lies in a part of time, which is counted from `first` on.
@@ -213,7 +188,7 @@ impl OffCpu {
     }
 
     pub(super) fn take_times(&mut self) -> Option<TimedSamples> {
-        self.timed.take().filter(|_| self.is_any)
+        self.timed.take().filter(|_| self.switches.is_any)
     }
 
     pub(super) fn samples(&self) -> &Samples {
@@ -254,7 +229,7 @@ impl OffCpu {
     }
 
     pub(super) fn append_to(&self, trace: &mut Trace, rows: Vec<TraceSample>) {
-        if !self.is_any {
+        if !self.switches.is_any {
             return;
         }
         for (kind, count) in [

@@ -86,6 +86,8 @@ pub(super) struct Switches<S> {
     pub(super) before: u64,
     /// Threads that were off when the recording began, according to the recorder.
     pub(super) told: u64,
+    /// Whether there was a switch of any thread.
+    pub(super) is_any: bool,
 }
 
 impl<S: Copy> Switches<S> {
@@ -99,6 +101,7 @@ impl<S: Copy> Switches<S> {
             unsure: 0,
             before: 0,
             told: 0,
+            is_any: false,
         }
     }
 
@@ -185,6 +188,7 @@ impl<S: Copy> Switches<S> {
         };
         self.places.insert(tid, off);
         self.told += 1;
+        self.is_any = true;
     }
 
     /// A thread was seen running its program.
@@ -208,6 +212,7 @@ impl<S: Copy> Switches<S> {
     }
 
     pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
+        self.is_any = true;
         let losses = self.losses;
         let stack = match self.places.get(&tid) {
             Some(ThreadState::Ended) => return,
@@ -235,6 +240,7 @@ impl<S: Copy> Switches<S> {
 
     /// A thread enters a processor. Gives the time that it was off, where that is known.
     pub(super) fn enters(&mut self, tid: i32, time: u64) -> Option<Interval<S>> {
+        self.is_any = true;
         let place = self.places.get(&tid).copied();
         if !matches!(place, Some(ThreadState::Ended)) {
             self.places.insert(tid, ThreadState::On(None));

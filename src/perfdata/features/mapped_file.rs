@@ -116,7 +116,7 @@ fn bytes<'a>(c: &mut Cursor<'a>, what: &'static str) -> Result<&'a [u8], Flaw> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perfdata::raw::NATIVE;
+    use crate::perfdata::split::NATIVE;
 
     #[test]
     fn what_is_written_is_read_again() {

@@ -19,20 +19,14 @@ mod layouts;
 pub(crate) mod oracle;
 pub(crate) mod trimmed;
 
-use linux_perf_event_reader::{Endianness, RecordType, constants};
+use linux_perf_event_reader::{RecordType, constants};
 
 pub(crate) use super::offsets::{Field, Offsets};
 pub(crate) use counters::Counter;
 pub(crate) use layouts::Layouts;
 
 use super::record::{Body, parse_fields};
-use super::split::{self, HEADER_SIZE};
-
-pub(super) const NATIVE: Endianness = if cfg!(target_endian = "little") {
-    Endianness::LittleEndian
-} else {
-    Endianness::BigEndian
-};
+use super::split::{self, HEADER_SIZE, NATIVE};
 
 /// One whole record of this machine's kernel, or of the recorder.
 #[derive(Clone, Copy, Debug)]

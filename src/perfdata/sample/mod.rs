@@ -36,9 +36,9 @@ mod mover;
 #[cfg(feature = "record")]
 pub(crate) use mover::Mover;
 
-use linux_perf_event_reader::SampleFormat;
+use linux_perf_event_reader::{BranchSampleFormat, SampleFormat};
 
-use crate::perfdata::attr::READ_FORMAT_LOST;
+use crate::perfdata::attr::{BRANCH_COUNTERS, READ_FORMAT_LOST};
 use crate::perfdata::cursor::{Cursor, Words};
 use crate::perfdata::error::Flaw;
 use crate::perfdata::layout::Layout;
@@ -47,7 +47,7 @@ use linux_perf_event_reader::constants::{
     PERF_FORMAT_TOTAL_TIME_RUNNING,
 };
 
-/// One sample. Fields that the event did not ask for are `None`.
+/// What is used of one sample. Fields that the event did not ask for are `None`.
 #[derive(Clone, Debug)]
 pub struct Sample<'a> {
     /// The index of the event in [`Reader::events`](super::Reader::events).
@@ -62,10 +62,6 @@ pub struct Sample<'a> {
     pub tid: Option<i32>,
     /// Nanoseconds of the recording's clock.
     pub time: Option<u64>,
-    /// The data address.
-    pub addr: Option<u64>,
-    /// The kernel's id of the stream.
-    pub stream_id: Option<u64>,
     /// The processor.
     pub cpu: Option<u32>,
     /// How many events this sample stands for.
@@ -85,24 +81,6 @@ pub struct Sample<'a> {
     /// How many bytes of the user stack were to be copied: the requested number, or less if the
     /// record had no room for it.
     pub user_stack_room: u64,
-    /// The weight (latency), or the three parts of `WEIGHT_STRUCT` in one word.
-    pub weight: Option<u64>,
-    /// What kind of memory access it was.
-    pub data_source: Option<u64>,
-    /// Flags of a transaction's abort.
-    pub transaction: Option<u64>,
-    /// The registers at the interrupt.
-    pub interrupt_registers: Option<Registers<'a>>,
-    /// The physical data address.
-    pub physical_addr: Option<u64>,
-    /// The id of the cgroup.
-    pub cgroup: Option<u64>,
-    /// The size of the data's page.
-    pub data_page_size: Option<u64>,
-    /// The size of the code's page.
-    pub code_page_size: Option<u64>,
-    /// AUX area data.
-    pub aux: Option<&'a [u8]>,
 }
 
 /// Values of one counter, or of all counters of a group.
@@ -163,7 +141,8 @@ impl<'a> Sample<'a> {
     pub(super) fn parse(body: &'a [u8], event: usize, layout: &Layout) -> Result<Self, Flaw> {
         use SampleFormat as F;
         let total = body.len();
-        let format = layout.format;
+        let attr = &layout.attr;
+        let format = attr.sample_format();
         let mut c = Cursor::new(body, layout.endian);
         // The fields are in the kernel's order, not in that of their bits: see PERF_RECORD_SAMPLE
         // in perf_event_open(2).
@@ -184,26 +163,24 @@ impl<'a> Sample<'a> {
             tid = Some(c.i32("tid")?);
         }
         let time = field!(F::TIME, "time");
-        let addr = field!(F::ADDR, "addr");
+        field!(F::ADDR, "addr");
         let id = identifier.or(field!(F::ID, "id"));
-        let stream_id = field!(F::STREAM_ID, "stream id");
+        field!(F::STREAM_ID, "stream id");
         let mut cpu = None;
         if format.contains(F::CPU) {
             cpu = Some(c.u32("cpu")?);
             c.u32("cpu")?;
         }
         let period = field!(F::PERIOD, "period");
-        let read = if format.contains(F::READ) {
-            Some(read_values(&mut c, layout.read_format)?)
-        } else {
-            None
-        };
-        let callchain = if format.contains(F::CALLCHAIN) {
+        let mut read = None;
+        if format.contains(F::READ) {
+            read = Some(read_values(&mut c, attr.read_format)?);
+        }
+        let mut callchain = None;
+        if format.contains(F::CALLCHAIN) {
             let count = c.u64("call chain")?;
-            Some(c.words(count, "call chain")?)
-        } else {
-            None
-        };
+            callchain = Some(c.words(count, "call chain")?);
+        }
         let mut raw = None;
         if format.contains(F::RAW) {
             let size = c.u32("raw data")?;
@@ -218,18 +195,18 @@ impl<'a> Sample<'a> {
         let mut branches = None;
         if format.contains(F::BRANCH_STACK) {
             let count = c.u64("branch stack")?;
-            if layout.branch_hw_index {
+            if attr.branch_format().contains(BranchSampleFormat::HW_INDEX) {
                 c.u64("branch stack")?;
             }
             let words = c.words(count.saturating_mul(3), "branch stack")?;
             branches = Some(BranchStack { words });
-            if layout.branch_counters {
+            if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
                 c.words(count, "branch counters")?;
             }
         }
         let mut user_registers = None;
         if format.contains(F::REGS_USER) {
-            user_registers = registers(&mut c, layout.user_registers)?;
+            user_registers = registers(&mut c, attr.sample_regs_user)?;
         }
         let mut user_stack = None;
         let mut user_stack_room = 0;
@@ -247,34 +224,31 @@ impl<'a> Sample<'a> {
                 ))?);
             }
         }
-        if layout.carries_copy
+        if attr.carries_copy()
             && let Some(carried) =
-                raw.and_then(|raw| carried::split(raw, layout.user_registers, layout.endian))
+                raw.and_then(|raw| carried::split(raw, attr.sample_regs_user, layout.endian))
         {
             raw = Some(carried.own);
             user_registers = Some(carried.registers);
             user_stack = Some(carried.stack);
-            user_stack_room = layout.user_stack;
+            user_stack_room = attr.sample_stack_user.into();
         }
-        let weight = if format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
-            Some(c.u64("weight")?)
-        } else {
-            None
-        };
-        let data_source = field!(F::DATA_SRC, "data source");
-        let transaction = field!(F::TRANSACTION, "transaction");
-        let mut interrupt_registers = None;
+        // Nothing behind the stack is used, but a sample without it is damaged.
+        if format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
+            c.u64("weight")?;
+        }
+        field!(F::DATA_SRC, "data source");
+        field!(F::TRANSACTION, "transaction");
         if format.contains(F::REGS_INTR) {
-            interrupt_registers = registers(&mut c, layout.interrupt_registers)?;
+            registers(&mut c, attr.sample_regs_intr)?;
         }
-        let physical_addr = field!(F::PHYS_ADDR, "physical address");
-        let cgroup = field!(F::CGROUP, "cgroup");
-        let data_page_size = field!(F::DATA_PAGE_SIZE, "data page size");
-        let code_page_size = field!(F::CODE_PAGE_SIZE, "code page size");
-        let mut aux = None;
+        field!(F::PHYS_ADDR, "physical address");
+        field!(F::CGROUP, "cgroup");
+        field!(F::DATA_PAGE_SIZE, "data page size");
+        field!(F::CODE_PAGE_SIZE, "code page size");
         if format.contains(F::AUX) {
             let size = c.u64("aux data")?;
-            aux = Some(c.take(size, "aux data")?);
+            c.take(size, "aux data")?;
         }
         Ok(Sample {
             event,
@@ -283,8 +257,6 @@ impl<'a> Sample<'a> {
             pid,
             tid,
             time,
-            addr,
-            stream_id,
             cpu,
             period,
             read,
@@ -294,15 +266,6 @@ impl<'a> Sample<'a> {
             user_registers,
             user_stack,
             user_stack_room,
-            weight,
-            data_source,
-            transaction,
-            interrupt_registers,
-            physical_addr,
-            cgroup,
-            data_page_size,
-            code_page_size,
-            aux,
         })
     }
 }

@@ -5,8 +5,9 @@ use super::Sample;
 use super::carried::{MAGIC, TRAILER, WORD};
 use crate::perfdata::Attr;
 use crate::perfdata::layout::Layout;
-use crate::perfdata::raw::{self, Layouts, NATIVE, RawRecord, arguments};
+use crate::perfdata::raw::{self, Layouts, RawRecord, arguments};
 use crate::perfdata::split::HEADER_SIZE;
+use crate::perfdata::split::NATIVE;
 use crate::perfdata::writer::{ATTR_SIZE, WriterEvent};
 
 #[derive(Debug)]

@@ -1,23 +1,11 @@
 //! Records that a recorder makes itself, because the kernel has no event for them, or had it
 //! before the recording began.
 
-use crate::base::BuildId;
+use linux_perf_event_reader::constants as c;
 
-const MMAP: u32 = 1;
-const COMM: u32 = 3;
-const FORK: u32 = 7;
-const MMAP2: u32 = 10;
-const READ: u32 = 8;
-const LOST_SAMPLES: u32 = 13;
-const SWITCH: u32 = 14;
-const FINISHED_ROUND_TYPE: u8 = 68;
-const MISC_KERNEL: u16 = 1;
-const MISC_USER: u16 = 2;
-// In a FORK: what the parent has mapped is not taken over.
-const MISC_FORK_EXEC: u16 = 1 << 13;
-const MISC_MMAP_DATA: u16 = 1 << 13;
-const MISC_SWITCH_OUT: u16 = 1 << 13;
-const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
+use crate::base::BuildId;
+use crate::perfdata::user;
+
 // Longer than any path that a kernel can have; a record's size has 16 bits.
 const NAME_MAX: usize = 4095;
 
@@ -35,9 +23,9 @@ const SAMPLE_ID_SIZE: usize = 32;
 /// The record that ends a pass over all buffers. Its bytes are the same in each byte order but
 /// for their places.
 pub const FINISHED_ROUND: [u8; 8] = if cfg!(target_endian = "little") {
-    [FINISHED_ROUND_TYPE, 0, 0, 0, 0, 0, 8, 0]
+    [user::FINISHED_ROUND as u8, 0, 0, 0, 0, 0, 8, 0]
 } else {
-    [0, 0, 0, FINISHED_ROUND_TYPE, 0, 0, 0, 8]
+    [0, 0, 0, user::FINISHED_ROUND as u8, 0, 0, 0, 8]
 };
 
 /// Where the kernel's image or one of its modules lies in memory.
@@ -71,7 +59,7 @@ impl KernelMapping {
         body.extend(self.len.to_ne_bytes());
         body.extend(self.page_offset.to_ne_bytes());
         put_name(&mut body, &self.name, NAME_MAX);
-        record(MMAP, MISC_KERNEL, &body)
+        record(c::PERF_RECORD_MMAP, c::PERF_RECORD_MISC_KERNEL, &body)
     }
 }
 
@@ -111,14 +99,14 @@ impl UserMapping {
     /// ```
     pub fn record(&self, pid: i32) -> Vec<u8> {
         let mut body = Vec::with_capacity(192);
-        let mut misc = MISC_USER;
+        let mut misc = c::PERF_RECORD_MISC_USER;
         body.extend(pid.to_ne_bytes());
         body.extend(pid.to_ne_bytes());
         for word in [self.start, self.len, self.page_offset] {
             body.extend(word.to_ne_bytes());
         }
         if let Some(build_id) = &self.build_id {
-            misc |= MISC_MMAP_BUILD_ID;
+            misc |= c::PERF_RECORD_MISC_MMAP_BUILD_ID;
             let bytes = build_id.bytes();
             let bytes = &bytes[..bytes.len().min(20)];
             body.extend([bytes.len() as u8, 0, 0, 0]);
@@ -131,12 +119,12 @@ impl UserMapping {
             body.extend(0u64.to_ne_bytes());
         }
         if self.data {
-            misc |= MISC_MMAP_DATA;
+            misc |= c::PERF_RECORD_MISC_MMAP_DATA;
         }
         body.extend(self.protection.to_ne_bytes());
         body.extend(self.flags.to_ne_bytes());
         put_name(&mut body, &self.name, NAME_MAX);
-        record(MMAP2, misc, &body)
+        record(c::PERF_RECORD_MMAP2, misc, &body)
     }
 }
 
@@ -151,7 +139,7 @@ pub fn comm_record(pid: i32, tid: i32, name: &[u8]) -> Vec<u8> {
     body.extend(tid.to_ne_bytes());
     // The kernel's names have at most 15 bytes, those of its own threads may have more.
     put_name(&mut body, name, 63);
-    record(COMM, 0, &body)
+    record(c::PERF_RECORD_COMM, 0, &body)
 }
 
 /// A FORK record that makes `tid` a thread of process `pid`.
@@ -162,7 +150,7 @@ pub fn comm_record(pid: i32, tid: i32, name: &[u8]) -> Vec<u8> {
 pub fn thread_record(pid: i32, tid: i32) -> Vec<u8> {
     let numbers = [pid, pid, tid, pid].map(i32::to_ne_bytes);
     let body = [numbers.concat(), 0u64.to_ne_bytes().to_vec()].concat();
-    record(FORK, MISC_FORK_EXEC, &body)
+    record(c::PERF_RECORD_FORK, c::PERF_RECORD_MISC_FORK_EXEC, &body)
 }
 
 /// A LOST_SAMPLES record: the kernel counted `lost` samples that it could not deliver and that no
@@ -172,7 +160,7 @@ pub fn thread_record(pid: i32, tid: i32) -> Vec<u8> {
 /// struct { struct perf_event_header; u64 lost; struct sample_id; };
 /// ```
 pub fn lost_samples_record(lost: u64) -> Vec<u8> {
-    record(LOST_SAMPLES, 0, &lost.to_ne_bytes())
+    record(c::PERF_RECORD_LOST_SAMPLES, 0, &lost.to_ne_bytes())
 }
 
 /// A record that states that the recording lasted until `time`: LOST_SAMPLES with 0 samples. It is
@@ -182,7 +170,7 @@ pub fn time_record(time: u64) -> Vec<u8> {
         time,
         ..SampleId::default()
     };
-    record_with(LOST_SAMPLES, 0, &0u64.to_ne_bytes(), &id)
+    record_with(c::PERF_RECORD_LOST_SAMPLES, 0, &0u64.to_ne_bytes(), &id)
 }
 
 /// A SWITCH record of a thread that was off the processor when the recording began. Its time is 0.
@@ -192,7 +180,12 @@ pub fn time_record(time: u64) -> Vec<u8> {
 /// ```
 pub fn blocked_record(pid: i32, tid: i32) -> Vec<u8> {
     let id = SampleId { pid, tid, time: 0 };
-    record_with(SWITCH, MISC_SWITCH_OUT, &[], &id)
+    record_with(
+        c::PERF_RECORD_SWITCH,
+        c::PERF_RECORD_MISC_SWITCH_OUT,
+        &[],
+        &id,
+    )
 }
 
 /// A READ record: at `time` the event of `id` had counted `value`, in everything that is recorded,
@@ -210,7 +203,7 @@ pub fn count_record(time: u64, id: u64, value: u64, lost: Option<u64>) -> Vec<u8
         time,
         ..SampleId::default()
     };
-    record_with(READ, 0, &body, &id)
+    record_with(c::PERF_RECORD_READ, 0, &body, &id)
 }
 
 /// A string that ends with zero and fills whole words.

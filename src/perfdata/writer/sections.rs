@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use linux_perf_event_reader::constants as c;
+
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
 use crate::perfdata::{
@@ -12,10 +14,6 @@ use crate::perfdata::{
 const NAME_ALIGN: usize = 64;
 // The process to which images of this machine belong, as opposed to those of a guest.
 const HOST: i32 = -1;
-const MISC_KERNEL: u16 = 1;
-const MISC_USER: u16 = 2;
-// Byte 20 of the build id holds its size.
-const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
 // The bytes of a record of BUILD_ID before the path, and the most of a path.
 const BUILD_ID_SIZE: u64 = 36;
 const PATH_MAX: usize = 4095;
@@ -261,9 +259,13 @@ impl FeatureSections {
             };
             let name: Vec<u8> = entry.path.iter().copied().take(PATH_MAX).collect();
             let padded = (name.len() + 1).next_multiple_of(NAME_ALIGN);
-            let cpu_mode = if entry.kernel { MISC_KERNEL } else { MISC_USER };
+            let cpu_mode = if entry.kernel {
+                c::PERF_RECORD_MISC_KERNEL
+            } else {
+                c::PERF_RECORD_MISC_USER
+            };
             body.extend(0u32.to_ne_bytes());
-            body.extend((cpu_mode | MISC_BUILD_ID_SIZE).to_ne_bytes());
+            body.extend((cpu_mode | c::PERF_RECORD_MISC_BUILD_ID_SIZE).to_ne_bytes());
             body.extend((BUILD_ID_SIZE as u16 + padded as u16).to_ne_bytes());
             body.extend(HOST.to_ne_bytes());
             body.extend(field);

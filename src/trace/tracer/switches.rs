@@ -54,7 +54,7 @@ impl Tracer<'_, '_, '_> {
         };
         if out && time == 0 {
             let thread = self.threads.of(pid, tid);
-            off_cpu.was_off(tid, thread);
+            off_cpu.switches().was_off(tid, thread);
             return;
         }
         off_cpu.switches().seen(time, record.origin.cpu);
@@ -66,8 +66,8 @@ impl Tracer<'_, '_, '_> {
         *last = (*last).max(time);
         if out {
             let thread = self.threads.of(pid, tid);
-            off_cpu.leaves(tid, time, preempted, thread);
-        } else if let Some(interval) = off_cpu.enters(tid, time) {
+            off_cpu.switches().leaves(tid, time, preempted, thread);
+        } else if let Some(interval) = off_cpu.switches().enters(tid, time) {
             self.off_cpu_interval(interval);
         }
     }
@@ -109,7 +109,10 @@ impl Tracer<'_, '_, '_> {
     /// Counts the threads that are off the processor to the end.
     pub(in crate::trace) fn finish_off_cpu(&mut self) {
         let untold = self.lost.samples > self.lost.records;
-        let open = self.off_cpu.as_mut().map(|off| off.open_intervals(untold));
+        let open = self
+            .off_cpu
+            .as_mut()
+            .map(|off| off.switches().finish(untold));
         for interval in open.into_iter().flatten() {
             self.off_cpu_interval(interval);
         }
