@@ -31,8 +31,13 @@ impl BuildId {
     /// struct { u32 namesz, descsz, type; char name[namesz]; u8 desc[descsz]; }
     /// ```
     pub fn in_notes(bytes: &[u8]) -> Option<BuildId> {
+        BuildId::in_notes_of(bytes, u32::from_ne_bytes)
+    }
+
+    /// [`BuildId::in_notes`] for files of any byte order.
+    pub(crate) fn in_notes_of(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Option<BuildId> {
         const NT_GNU_BUILD_ID: u32 = 3;
-        let mut all = notes(bytes);
+        let mut all = notes(bytes, number);
         let found = all.find(|&(name, kind, _)| kind == NT_GNU_BUILD_ID && name == b"GNU\0");
         found.and_then(|(_, _, description)| BuildId::new(description))
     }
@@ -44,15 +49,17 @@ impl BuildId {
 }
 
 /// The notes in these bytes, as far as they are whole: the name, type and description of each.
-pub(super) fn notes(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], u32, &[u8])> {
+pub(super) fn notes(
+    mut bytes: &[u8],
+    number: fn([u8; 4]) -> u32,
+) -> impl Iterator<Item = (&[u8], u32, &[u8])> {
     std::iter::from_fn(move || {
         let (header, rest) = bytes.split_first_chunk::<12>()?;
         let (words, _) = header.as_chunks::<4>();
         let [name_size, size, kind] = *words else {
             return None;
         };
-        let name_size = u32::from_ne_bytes(name_size) as usize;
-        let size = u32::from_ne_bytes(size) as usize;
+        let (name_size, size) = (number(name_size) as usize, number(size) as usize);
         let name = rest.get(..name_size)?;
         let rest = rest.get(name_size.checked_next_multiple_of(4)?..)?;
         let description = rest.get(..size)?;
@@ -61,7 +68,7 @@ pub(super) fn notes(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], u32, &[u8]
             .checked_next_multiple_of(4)
             .and_then(|padded| rest.get(padded..))
             .unwrap_or_default();
-        Some((name, u32::from_ne_bytes(kind), description))
+        Some((name, number(kind), description))
     })
 }
 

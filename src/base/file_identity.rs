@@ -59,7 +59,7 @@ impl FileContent {
     /// was set by a user, and may be that of any number of builds.
     pub fn go_in_notes(notes: &[u8]) -> Option<FileContent> {
         const BUILD_ID: u32 = 4;
-        let mut all = super::build_id::notes(notes);
+        let mut all = super::build_id::notes(notes, u32::from_ne_bytes);
         let (_, _, id) = all.find(|&(name, kind, _)| name == b"Go\0\0" && kind == BUILD_ID)?;
         let is_hashed = id.contains(&b'/');
         is_hashed.then(|| FileContent::GoBuildId(id.into()))

@@ -21,6 +21,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::MemoryTaken;
+
 // Bytes of memory that a byte on the disk may take.
 const RATIO: u64 = 10;
 // What every file may take in addition, in bytes: the ratio is too strict for small files.
@@ -103,10 +105,13 @@ impl Budget {
         fits
     }
 
-    // How many bytes were taken, for tables and for debug information, and how large the share is.
-    pub(super) fn taken(&self) -> (u64, u64, u64) {
+    pub(super) fn taken(&self) -> MemoryTaken {
         let state = self.state();
-        (state.tables, state.debug, state.share)
+        MemoryTaken {
+            tables: state.tables,
+            debug_information: state.debug,
+            share: state.share,
+        }
     }
 
     // Whether the debug information of this file has to be left out. Once that was the answer, it
@@ -252,7 +257,9 @@ mod tests {
         assert!(budget.take_for_table(share - 1));
         assert!(!budget.take_for_table(2));
         assert!(budget.take_for_table(1));
-        assert_eq!(budget.taken(), (share, 0, share));
+        let taken = budget.taken();
+        assert_eq!((taken.tables, taken.debug_information), (share, 0));
+        assert_eq!(taken.share, share);
     }
 
     #[test]

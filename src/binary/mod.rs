@@ -34,6 +34,7 @@ mod host;
 mod jit;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -217,26 +218,16 @@ impl Binary {
     pub fn owners(&self) -> Vec<u32> {
         let debug = self.with_section(b".debug_info");
         let all = [Some(&self.elf), debug];
-        let mut owners: Vec<u32> = all
-            .into_iter()
-            .flatten()
-            .filter_map(|elf| elf.source.owner())
-            .collect();
-        owners.sort_unstable();
-        owners.dedup();
-        owners
+        let owners = all.into_iter().flatten();
+        let owners: BTreeSet<u32> = owners.filter_map(|elf| elf.source.owner()).collect();
+        owners.into_iter().collect()
     }
 
     /// How many bytes of memory reading this file and its debug files has taken beyond reading them
     /// as they are, for tables and for debug information, and how many it may take before those of
     /// other files count: its share. Holes of sparse files and what was refused count too.
     pub fn memory_taken(&self) -> MemoryTaken {
-        let (tables, debug_information, share) = self.elf.budget.taken();
-        MemoryTaken {
-            tables,
-            debug_information,
-            share,
-        }
+        self.elf.budget.taken()
     }
 
     /// The build id, if it has one.

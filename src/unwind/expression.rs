@@ -3,7 +3,10 @@
 
 use std::fmt;
 
-use gimli::{EndianSlice, LittleEndian, Operation};
+use gimli::{
+    EndianSlice, Evaluation, EvaluationResult, EvaluationStorage, LittleEndian, Location,
+    Operation, Piece, Value,
+};
 
 use super::arch::Arch;
 use super::registers::Registers;
@@ -68,7 +71,7 @@ impl Expression {
         }
     }
 
-    /// The value. Each operation takes one of `fuel`.
+    /// The value. Each operation takes one of `fuel`, or one for each of its bytes.
     pub(super) fn value(&self, with: Circumstances<'_>, fuel: &mut u32) -> Result<u64, Missing> {
         let arch = with.registers.arch();
         match &self.0 {
@@ -137,151 +140,57 @@ fn read(stack: StackCopy<'_>, address: u64, size: u8) -> Result<u64, Missing> {
     })
 }
 
-/// The values that an expression works on.
-struct Values {
-    values: [u64; DEPTH],
-    count: usize,
-}
+/// Memory for an evaluation, of fixed size.
+struct Storage;
 
-impl Values {
-    fn push(&mut self, value: u64) -> Result<(), Missing> {
-        let place = self.values.get_mut(self.count).ok_or(Missing::Value)?;
-        *place = value;
-        self.count += 1;
-        Ok(())
-    }
-
-    fn pop(&mut self) -> Result<u64, Missing> {
-        self.count = self.count.checked_sub(1).ok_or(Missing::Value)?;
-        self.values.get(self.count).copied().ok_or(Missing::Value)
-    }
-
-    /// The value `index` places below the top.
-    fn pick(&self, index: u8) -> Result<u64, Missing> {
-        let below = usize::from(index).saturating_add(1);
-        let at = self.count.checked_sub(below).ok_or(Missing::Value)?;
-        self.values.get(at).copied().ok_or(Missing::Value)
-    }
+impl<'a> EvaluationStorage<Slice<'a>> for Storage {
+    type Stack = [Value; DEPTH];
+    type ExpressionStack = [(Slice<'a>, Slice<'a>); 0];
+    type Result = [Piece<Slice<'a>>; 1];
 }
 
 fn evaluate(bytes: &[u8], with: Circumstances<'_>, fuel: &mut u32) -> Result<u64, Missing> {
+    // Rules have no loops: no operation is needed twice.
+    let most = bytes.len() as u32;
+    *fuel = fuel.checked_sub(most).ok_or(Missing::Value)?;
     let arch = with.registers.arch();
-    let all: Slice<'_> = EndianSlice::new(bytes, LittleEndian);
-    let mut rest = all;
-    let mut values = Values {
-        values: [0; DEPTH],
-        count: 0,
-    };
+    let slice = EndianSlice::new(bytes, LittleEndian);
+    let mut evaluation = Evaluation::<_, Storage>::new_in(slice, encoding(arch));
+    evaluation.set_max_iterations(most);
     if let Some(first) = with.first {
-        values.push(first)?;
+        evaluation.set_initial_value(first);
     }
-    while !rest.is_empty() {
-        *fuel = fuel.checked_sub(1).ok_or(Missing::Value)?;
-        let operation = Operation::parse(&mut rest, encoding(arch)).map_err(|_| Missing::Value)?;
-        match operation {
-            Operation::Bra { target } => {
-                if values.pop()? != 0 {
-                    rest = jump(bytes, rest, target)?;
-                }
+    let mut result = evaluation.evaluate();
+    loop {
+        result = match result.map_err(|_| Missing::Value)? {
+            EvaluationResult::Complete => break,
+            EvaluationResult::RequiresMemory {
+                address,
+                size: size @ (1 | 2 | 4 | 8),
+                space: None,
+                ..
+            } => {
+                let value = read(with.stack, address, size)?;
+                evaluation.resume_with_memory(Value::Generic(value))
             }
-            Operation::Skip { target } => rest = jump(bytes, rest, target)?,
-            operation => apply(operation, with, &mut values)?,
-        }
+            EvaluationResult::RequiresRegister { register, .. } => {
+                let slot = arch.of_dwarf(register.0).ok_or(Missing::Value)?;
+                let register = with.registers.get(slot).ok_or(Missing::Value)?;
+                evaluation.resume_with_register(Value::Generic(register))
+            }
+            // Objects, frames of functions and types are not in rules.
+            _ => return Err(Missing::Value),
+        };
     }
-    values.pop()
-}
-
-/// The rest of an expression behind a jump by `target` bytes from the start of `rest`.
-fn jump<'a>(bytes: &'a [u8], rest: Slice<'_>, target: i16) -> Result<Slice<'a>, Missing> {
-    let here = bytes.len().saturating_sub(rest.len());
-    let there = here.checked_add_signed(isize::from(target));
-    let rest = there.and_then(|there| bytes.get(there..));
-    Ok(EndianSlice::new(rest.ok_or(Missing::Value)?, LittleEndian))
-}
-
-fn apply(
-    operation: Operation<Slice<'_>>,
-    with: Circumstances<'_>,
-    values: &mut Values,
-) -> Result<(), Missing> {
-    let arch = with.registers.arch();
-    let width = u32::from(arch.word()) * 8;
-    // Numbers are compared, divided and shifted as signed ones of the architecture's width.
-    let signed = |value: u64| match width {
-        64 => value.cast_signed(),
-        _ => i64::from((value as u32).cast_signed()),
-    };
-    let value = match operation {
-        Operation::Deref { size, space, .. } => {
-            let address = values.pop()?;
-            if space || !matches!(size, 1 | 2 | 4 | 8) {
-                return Err(Missing::Value);
-            }
-            read(with.stack, address, size)?
-        }
-        Operation::Drop => {
-            values.pop()?;
-            return Ok(());
-        }
-        Operation::Pick { index } => values.pick(index)?,
-        Operation::Swap => {
-            let (top, second) = (values.pop()?, values.pop()?);
-            values.push(top)?;
-            second
-        }
-        Operation::Rot => {
-            let (top, second, third) = (values.pop()?, values.pop()?, values.pop()?);
-            values.push(top)?;
-            values.push(third)?;
-            second
-        }
-        Operation::Abs => signed(values.pop()?).unsigned_abs(),
-        Operation::Neg => values.pop()?.wrapping_neg(),
-        Operation::Not => !values.pop()?,
-        Operation::PlusConstant { value } => values.pop()?.wrapping_add(value),
-        Operation::UnsignedConstant { value } => value,
-        Operation::SignedConstant { value } => value.cast_unsigned(),
-        Operation::RegisterOffset {
-            register, offset, ..
-        } => {
-            let slot = arch.of_dwarf(register.0).ok_or(Missing::Value)?;
-            let register = with.registers.get(slot).ok_or(Missing::Value)?;
-            register.wrapping_add_signed(offset)
-        }
-        Operation::Nop => return Ok(()),
-        operation => {
-            let (right, left) = (values.pop()?, values.pop()?);
-            match operation {
-                Operation::And => left & right,
-                Operation::Or => left | right,
-                Operation::Xor => left ^ right,
-                Operation::Plus => left.wrapping_add(right),
-                Operation::Minus => left.wrapping_sub(right),
-                Operation::Mul => left.wrapping_mul(right),
-                Operation::Div => {
-                    let quotient = signed(left).checked_div(signed(right));
-                    quotient.ok_or(Missing::Value)?.cast_unsigned()
-                }
-                Operation::Mod => left.checked_rem(right).ok_or(Missing::Value)?,
-                Operation::Shl if right < u64::from(width) => left << right,
-                Operation::Shr if right < u64::from(width) => left >> right,
-                Operation::Shl | Operation::Shr => 0,
-                Operation::Shra => {
-                    let by = right.min(u64::from(width - 1));
-                    (signed(left) >> by).cast_unsigned()
-                }
-                Operation::Eq => u64::from(signed(left) == signed(right)),
-                Operation::Ne => u64::from(signed(left) != signed(right)),
-                Operation::Ge => u64::from(signed(left) >= signed(right)),
-                Operation::Gt => u64::from(signed(left) > signed(right)),
-                Operation::Le => u64::from(signed(left) <= signed(right)),
-                Operation::Lt => u64::from(signed(left) < signed(right)),
-                // Operations on objects, frames of functions and types: not in rules.
-                _ => return Err(Missing::Value),
-            }
-        }
-    };
-    values.push(arch.wrap(value))
+    match *evaluation.as_result() {
+        [
+            Piece {
+                location: Location::Address { address },
+                ..
+            },
+        ] => Ok(address),
+        _ => Err(Missing::Value),
+    }
 }
 
 impl fmt::Debug for Expression {

@@ -12,13 +12,7 @@ pub(in crate::binary) struct Fields<'a> {
     pub(in crate::binary) wide: bool,
 }
 
-impl<'a> Fields<'a> {
-    // From `at` on, at most `length` bytes.
-    pub(in crate::binary) fn slice(self, at: usize, length: usize) -> Option<Fields<'a>> {
-        let bytes = self.bytes.get(at..at.checked_add(length)?)?;
-        Some(Fields { bytes, ..self })
-    }
-
+impl Fields<'_> {
     pub(in crate::binary) fn u8(self, at: usize) -> Option<u8> {
         self.bytes.get(at).copied()
     }

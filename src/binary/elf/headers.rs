@@ -1,10 +1,11 @@
 //! The tables of headers: segments and sections, and the build ID in their notes.
 
+use gimli::RunTimeEndian;
 use object::elf;
 
 use super::fields::{Fields, c_string};
-use super::notes::build_id_note;
 use super::{Elf, Section, Segment};
+use crate::base::BuildId;
 use crate::binary::Error;
 
 // Sections and segments.
@@ -184,6 +185,10 @@ impl Elf {
     }
 
     pub(super) fn read_build_id(&mut self, segments: &[(u64, u64)]) {
+        let number = match self.endian {
+            RunTimeEndian::Little => u32::from_le_bytes,
+            RunTimeEndian::Big => u32::from_be_bytes,
+        };
         let sections = self.sections.iter();
         let notes = sections
             .filter(|section| section.kind == elf::SHT_NOTE.0)
@@ -193,7 +198,7 @@ impl Elf {
             let Ok(bytes) = self.source.read("notes", offset, size.min(NOTE_LIMIT)) else {
                 continue;
             };
-            self.build_id = build_id_note(self.fields(&bytes));
+            self.build_id = BuildId::in_notes_of(&bytes, number);
             if self.build_id.is_some() {
                 return;
             }

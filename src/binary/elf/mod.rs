@@ -33,7 +33,6 @@ pub(super) mod packed_mini_debug;
 #[cfg(not(feature = "xz"))]
 pub(super) use packed_mini_debug as mini_debug;
 pub(super) mod needed;
-mod notes;
 pub(super) mod pclntab;
 pub(super) mod plt;
 pub(super) mod references;

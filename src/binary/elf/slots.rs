@@ -15,6 +15,7 @@
 //! A slot in writable memory may be given another value by the program; those are left out.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use object::elf;
@@ -82,26 +83,17 @@ impl Slots {
             SlotTarget::ChosenBy(at) => Some(at),
             _ => None,
         });
-        let mut choosers: Vec<Svma> = chosen.collect();
-        choosers.sort_unstable();
-        choosers.dedup();
-        choosers
+        chosen.collect::<BTreeSet<Svma>>().into_iter().collect()
     }
 
     /// The symbols that slots point to and that the file itself defines, each once, in order.
     pub fn defined(&self) -> Vec<u32> {
-        let mut defined: Vec<u32> = self
-            .targets
-            .iter()
-            .filter_map(|target| match target.1 {
-                SlotTarget::Symbol(symbol) => Some(symbol),
-                _ => None,
-            })
-            .filter(|&symbol| self.definition(symbol).is_some())
-            .collect();
-        defined.sort_unstable();
-        defined.dedup();
-        defined
+        let symbols = self.targets.iter().filter_map(|target| match target.1 {
+            SlotTarget::Symbol(symbol) => Some(symbol),
+            _ => None,
+        });
+        let defined = symbols.filter(|&symbol| self.definition(symbol).is_some());
+        defined.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 }
 

@@ -55,7 +55,8 @@ impl<'b> Abbreviations<'b> {
             .min(self.section.len());
         let bytes = self.section.slice().get(offset..limit)?;
         // The last table has no end but its own, and may be followed by anything.
-        let len = length(bytes).unwrap_or(bytes.len());
+        let table = Slice::new(bytes, self.section.endian());
+        let len = length(table).unwrap_or(bytes.len());
         if !account.take((len as u64).saturating_mul(FACTOR)) {
             return None;
         }
@@ -70,37 +71,20 @@ impl<'b> Abbreviations<'b> {
 //   code, tag          ULEB128         a code of 0 ends the table
 //   has children       1 byte
 //   name, form         ULEB128 each    up to 0, 0; DW_FORM_implicit_const is followed by a SLEB128
-fn length(bytes: &[u8]) -> Option<usize> {
-    let mut rest = bytes;
-    while number(&mut rest)? != 0 {
-        number(&mut rest)?;
-        rest = rest.get(1..)?;
+fn length(table: Slice<'_>) -> gimli::Result<usize> {
+    let mut rest = table;
+    while rest.read_uleb128()? != 0 {
+        rest.skip_leb128()?;
+        rest.skip(1)?;
         loop {
-            let (name, form) = (number(&mut rest)?, number(&mut rest)?);
+            let (name, form) = (rest.read_uleb128()?, rest.read_uleb128()?);
             if form == u64::from(gimli::DW_FORM_implicit_const.0) {
-                number(&mut rest)?;
+                rest.skip_leb128()?;
             }
             if (name, form) == (0, 0) {
                 break;
             }
         }
     }
-    bytes.len().checked_sub(rest.len())
-}
-
-// LEB128.
-fn number(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    let mut shift: u32 = 0;
-    loop {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
-        if shift < 64 {
-            value |= u64::from(byte & 0x7f) << shift;
-        }
-        shift = shift.saturating_add(7);
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
+    Ok(table.len() - rest.len())
 }

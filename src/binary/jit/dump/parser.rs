@@ -3,6 +3,7 @@
 use std::io::{Read, Seek};
 use std::path::Path;
 
+use gimli::{Endianity, RunTimeEndian};
 use rustc_hash::FxHashMap;
 
 use super::{CompiledCode, ELF_HEADER, JitDump, Line};
@@ -43,7 +44,7 @@ pub(super) struct Parser<'a, R> {
     // For errors.
     path: &'a Path,
     size: u64,
-    swapped: bool,
+    endian: RunTimeEndian,
     dump: JitDump,
     // The code of an index.
     by_index: FxHashMap<u64, u32>,
@@ -66,7 +67,7 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
             input,
             path,
             size,
-            swapped: false,
+            endian: RunTimeEndian::Little,
             dump: JitDump::default(),
             by_index: FxHashMap::default(),
             pending: None,
@@ -121,9 +122,10 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         self.input
             .read_exact(&mut bytes)
             .map_err(Error::at(self.path))?;
-        let magic = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        self.swapped = magic == MAGIC.swap_bytes();
-        if magic != MAGIC && !self.swapped {
+        if self.u32(&bytes, 0) != MAGIC {
+            self.endian = RunTimeEndian::Big;
+        }
+        if self.u32(&bytes, 0) != MAGIC {
             return malformed("it does not start as a jitdump does".to_owned());
         }
         let (version, size) = (self.u32(&bytes, 4), u64::from(self.u32(&bytes, 8)));
@@ -321,22 +323,10 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
     }
 
     fn u32(&self, bytes: &[u8], at: usize) -> u32 {
-        let mut four = [0; 4];
-        four.copy_from_slice(&bytes[at..at + 4]);
-        if self.swapped {
-            u32::from_ne_bytes(four).swap_bytes()
-        } else {
-            u32::from_ne_bytes(four)
-        }
+        self.endian.read_u32(&bytes[at..at + 4])
     }
 
     fn u64(&self, bytes: &[u8], at: usize) -> u64 {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(&bytes[at..at + 8]);
-        if self.swapped {
-            u64::from_ne_bytes(eight).swap_bytes()
-        } else {
-            u64::from_ne_bytes(eight)
-        }
+        self.endian.read_u64(&bytes[at..at + 8])
     }
 }
