@@ -89,12 +89,7 @@ pub enum Error {
         reason: String,
     },
     /// This user may not record at all.
-    #[error(
-        "the kernel does not let this user record{}",
-        paranoid.map_or(String::new(), |level| format!(
-            ": /proc/sys/kernel/perf_event_paranoid is {level}"
-        ))
-    )]
+    #[error("the kernel does not let this user record{}", at_level(*paranoid))]
     Forbidden {
         /// The value of the setting, if it can be read.
         paranoid: Option<i32>,
@@ -102,9 +97,7 @@ pub enum Error {
     /// This user may not record the kernel, and the event is of the kernel alone.
     #[error(
         "event {event} occurs in the kernel, and this user may record user space only{}",
-        paranoid.map_or(String::new(), |level| format!(
-            ": /proc/sys/kernel/perf_event_paranoid is {level}"
-        ))
+        at_level(*paranoid)
     )]
     KernelForbidden {
         /// The event's name.
@@ -115,9 +108,7 @@ pub enum Error {
     /// This user may not record tracepoints.
     #[error(
         "the kernel does not let this user record the fields of tracepoint {event}{}",
-        paranoid.map_or(String::new(), |level| format!(
-            ": /proc/sys/kernel/perf_event_paranoid is {level}"
-        ))
+        at_level(*paranoid)
     )]
     TracepointForbidden {
         /// The event's name.
@@ -126,12 +117,7 @@ pub enum Error {
         paranoid: Option<i32>,
     },
     /// This user may not record whole processors.
-    #[error(
-        "the kernel does not let this user record whole processors{}",
-        paranoid.map_or(String::new(), |level| format!(
-            ": /proc/sys/kernel/perf_event_paranoid is {level}"
-        ))
-    )]
+    #[error("the kernel does not let this user record whole processors{}", at_level(*paranoid))]
     SystemForbidden {
         /// The value of the setting, if it can be read.
         paranoid: Option<i32>,
@@ -480,6 +466,12 @@ impl fmt::Display for Note {
             }
         }
     }
+}
+
+fn at_level(paranoid: Option<i32>) -> String {
+    paranoid.map_or(String::new(), |level| {
+        format!(": /proc/sys/kernel/perf_event_paranoid is {level}")
+    })
 }
 
 fn write_paranoid(f: &mut fmt::Formatter<'_>, rights: &Rights) -> fmt::Result {

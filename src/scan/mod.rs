@@ -355,12 +355,7 @@ impl Calls {
                 None => {}
             }
         }
-        for id in self
-            .functions
-            .enumerate()
-            .map(|(id, _)| id)
-            .collect::<Vec<_>>()
-        {
+        for id in self.functions.ids() {
             let whole = parts.whole(id);
             self.functions[id].part_of = (whole != id).then_some(whole);
         }

@@ -72,7 +72,7 @@ impl<'a> Parts<'a> {
             })
             .collect();
         let may_be: IdVec<CodeFunctionId, MayBe> = may_be.into();
-        let itself: Vec<CodeFunctionId> = functions.enumerate().map(|(id, _)| id).collect();
+        let itself: Vec<CodeFunctionId> = functions.ids().collect();
         let mut parts = Parts {
             binary,
             whole: itself.into(),
@@ -184,10 +184,9 @@ impl<'a> Parts<'a> {
     /// Parts of parts belong to the function at the end; of a circle of parts, which nothing
     /// enters, to one of them.
     fn shorten(&mut self) {
-        let ids: Vec<CodeFunctionId> = self.whole.enumerate().map(|(id, _)| id).collect();
-        let mut on_path: IdVec<CodeFunctionId, bool> = IdVec::filled(false, ids.len());
+        let mut on_path: IdVec<CodeFunctionId, bool> = IdVec::filled(false, self.whole.len());
         let mut path = Vec::new();
-        for start in ids {
+        for start in self.whole.ids() {
             // What has been shortened is one step from its end.
             let mut at = start;
             while !on_path[at] && self.whole[at] != at {

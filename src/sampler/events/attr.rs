@@ -112,19 +112,18 @@ pub(in crate::sampler) fn attr(
         attr.sample_type |= u64::from(sys::PERF_SAMPLE_CALLCHAIN);
         attr.sample_max_stack = common.max_stack;
     }
-    if let Stacks::Copies(size) = common.stacks {
+    if let Stacks::Copies(size) | Stacks::Joined(size) = common.stacks {
+        let is_joined = matches!(common.stacks, Stacks::Joined(_));
         attr.sample_type |=
             u64::from(sys::PERF_SAMPLE_REGS_USER) | u64::from(sys::PERF_SAMPLE_STACK_USER);
-        attr.sample_regs_user = USER_REGISTERS;
+        attr.sample_regs_user = if is_joined {
+            KEPT_REGISTERS
+        } else {
+            USER_REGISTERS
+        };
         attr.sample_stack_user = size.bytes();
         // The user's frames are found by the copy; the chain holds those of the kernel.
-        attr.set_exclude_callchain_user(1);
-    }
-    if let Stacks::Joined(size) = common.stacks {
-        attr.sample_type |=
-            u64::from(sys::PERF_SAMPLE_REGS_USER) | u64::from(sys::PERF_SAMPLE_STACK_USER);
-        attr.sample_regs_user = KEPT_REGISTERS;
-        attr.sample_stack_user = size.bytes();
+        attr.set_exclude_callchain_user(u64::from(!is_joined));
     }
     if allowed.lost {
         attr.read_format |= u64::from(sys::PERF_FORMAT_LOST);
@@ -187,20 +186,25 @@ pub(in crate::sampler) fn attr(
         attr.clockid = libc::CLOCK_MONOTONIC;
     }
     if tracks {
-        attr.set_mmap(1);
-        attr.set_mmap2(1);
-        // perf finds unwind tables by their address in memory. Without data mappings it finds no
-        // caller in programs that map these tables apart from the code.
-        attr.set_mmap_data(u64::from(matches!(common.stacks, Stacks::Copies(_))));
-        attr.set_comm(1);
-        attr.set_comm_exec(1);
-        attr.set_task(1);
-        attr.set_build_id(u64::from(allowed.build_id));
-        let kernel_code = u64::from(allowed.kernel && allowed.kernel_code);
-        attr.set_ksymbol(kernel_code);
-        attr.set_bpf_event(kernel_code);
+        track(&mut attr, common);
     }
     attr
+}
+
+fn track(attr: &mut sys::perf_event_attr, common: &Common) {
+    let allowed = common.allowed;
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    // perf finds unwind tables by their address in memory. Without data mappings it finds no
+    // caller in programs that map these tables apart from the code.
+    attr.set_mmap_data(u64::from(matches!(common.stacks, Stacks::Copies(_))));
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_task(1);
+    attr.set_build_id(u64::from(allowed.build_id));
+    let kernel_code = u64::from(allowed.kernel && allowed.kernel_code);
+    attr.set_ksymbol(kernel_code);
+    attr.set_bpf_event(kernel_code);
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ const MISS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_MISS;
 /// let error = "cycels".parse::<EventSpec>().unwrap_err().to_string();
 /// assert_eq!(error, "unknown event \"cycels\"; did you mean cycles?");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSpec {
     pub(in crate::sampler) name: String,
     /// The name without modifiers, with what joins them to it.
@@ -284,15 +284,9 @@ fn built_in_named(name: &str) -> Result<EventSpec, UnknownEvent> {
 
 fn plain(kind: u32, config: u64) -> EventSpec {
     EventSpec {
-        name: String::new(),
-        stem: String::new(),
         kind,
         config: [config, 0, 0],
-        modifiers: Modifiers::default(),
-        each: false,
-        leads: false,
-        member: false,
-        reads: false,
+        ..EventSpec::default()
     }
 }
 
