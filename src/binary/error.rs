@@ -27,7 +27,6 @@ pub enum Error {
     ChangedBuild {
         /// The build id of the file that is there, if it has one.
         found: Option<BuildId>,
-        /// The build id that was recorded.
         recorded: BuildId,
     },
     /// The file was deleted when it was recorded, and no copy of it is kept by build id.
@@ -51,14 +50,10 @@ pub enum Error {
     },
     /// Something that this build of the library does not read.
     #[error("this build does not read {what}")]
-    NotBuiltIn {
-        /// What it is.
-        what: &'static str,
-    },
+    NotBuiltIn { what: &'static str },
     /// Something is larger than the limit of memory for it.
     #[error("{what} is {size} bytes, the limit is {limit}")]
     TooLarge {
-        /// What it is.
         what: String,
         /// Its size in bytes.
         size: u64,
@@ -68,7 +63,6 @@ pub enum Error {
     /// Something would be far larger in memory than what the file has on the disk.
     #[error("{what} is too large: {size} bytes, of a file that has far fewer on the disk")]
     BeyondShare {
-        /// What it is.
         what: String,
         /// Its size in bytes.
         size: u64,
@@ -79,21 +73,16 @@ pub enum Error {
     /// The system has no memory for it.
     #[error("{what} left out: no memory for {size} bytes")]
     OutOfMemory {
-        /// What it is.
         what: String,
         /// Its size in bytes.
         size: u64,
     },
     /// A list of generated code that an earlier process of the same number left.
     #[error("{} is older than the process", path.display())]
-    OlderThanProcess {
-        /// The list.
-        path: PathBuf,
-    },
+    OlderThanProcess { path: PathBuf },
     /// The file belongs to somebody else.
     #[error("{} belongs to user {owner}, who is neither you nor root nor the user that ran", path.display())]
     Foreign {
-        /// The file.
         path: PathBuf,
         /// The user id of its owner.
         owner: u32,
@@ -106,12 +95,7 @@ pub enum Error {
     },
     /// The system reported an error.
     #[error("{}", system_reason(source))]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl Error {

@@ -83,7 +83,6 @@ use crate::files::Root;
 pub struct MemoryTaken {
     /// For symbols, names and unwind tables that are inflated or lie in holes.
     pub tables: u64,
-    /// For debug information.
     pub debug_information: u64,
     /// The share of the file: ten times what it and its debug files have on the disk, and 4 MiB for
     /// each of them.

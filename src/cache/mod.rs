@@ -76,7 +76,6 @@ impl From<Vec<u8>> for Contents {
 /// Where something is kept: in which cache, under which name, and for which key.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The cache.
     pub cache: Arc<Cache>,
     /// The name of a file in it.
     pub name: String,
@@ -195,7 +194,6 @@ impl Cache {
     }
 }
 
-/// The number of this process.
 fn process() -> Option<PathBuf> {
     fs::read_link("/proc/self").ok()
 }

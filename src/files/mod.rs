@@ -75,7 +75,6 @@ pub enum Error {
     Io {
         /// The path as it was asked for.
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
 }
@@ -110,7 +109,6 @@ pub struct OpenedFile {
 /// How a symbolic link is treated that is the last component of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLink {
-    /// It is followed.
     Follow,
     /// It is no regular file.
     Refuse,

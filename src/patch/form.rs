@@ -27,9 +27,7 @@ pub enum Form {
 /// An instruction that can be redirected to a stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallForm {
-    /// Its form.
     pub form: Form,
-    /// Whether it is a jump.
     pub is_jump: bool,
     /// Where it leads: to a function, or to the slot that holds the function's address.
     pub to: u64,

@@ -22,7 +22,6 @@ pub(crate) struct LoadedImage {
 pub(crate) struct FileIdentity {
     /// Major and minor number of its device.
     pub(crate) device: (u32, u32),
-    /// Its inode.
     pub(crate) inode: u64,
 }
 

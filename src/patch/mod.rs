@@ -66,9 +66,7 @@ pub enum Images {
     /// In the program and in libraries outside of the system's directories.
     #[default]
     Own,
-    /// In the program alone.
     Program,
-    /// In all.
     All,
     /// In those whose paths this picks.
     Matching(Box<dyn Fn(&str) -> bool>),

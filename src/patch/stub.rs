@@ -21,7 +21,6 @@ use crate::perfdata::CountedImage;
 /// Who adds to the counters of stubs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Adding {
-    /// One thread.
     Alone,
     /// Several threads, each to counters of its own: the base of its segment `gs` is the distance
     /// to them.

@@ -125,7 +125,6 @@ impl<'a> Words<'a> {
         endian: Endianness::LittleEndian,
     };
 
-    /// The number of words.
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
     }

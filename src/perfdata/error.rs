@@ -16,7 +16,6 @@ pub enum Error {
     Io {
         /// The file or directory; `None` where the caller had opened it.
         path: Option<PathBuf>,
-        /// What the system says.
         source: io::Error,
     },
     /// Not a regular file, a pipe on standard input or a recording's directory.

@@ -198,7 +198,6 @@ fn parse_file_header(bytes: &[u8], endian: Endianness, version: u8) -> Result<Fi
 pub struct EventDescription {
     /// perf's name for it.
     pub name: String,
-    /// Its settings.
     pub attr: Attr,
     /// The kernel's ids of its instances.
     pub ids: Vec<u64>,

@@ -6,6 +6,5 @@
 pub struct Origin {
     /// The process and the thread; -1 where the kernel does not know.
     pub task: Option<(i32, i32)>,
-    /// The processor.
     pub cpu: Option<u32>,
 }

@@ -35,7 +35,6 @@ impl Packed {
         self.compressed.len()
     }
 
-    /// The bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.size];
         zstd_safe::decompress(&mut bytes[..], &self.compressed).expect("it was compressed here");

@@ -33,7 +33,6 @@ pub struct Record<'a> {
     pub time: Option<u64>,
     /// Where a record comes from that is not a sample; a sample has this among its fields.
     pub origin: Origin,
-    /// What it says.
     pub body: Body<'a>,
     pub(super) owner: Owner<'a>,
 }
@@ -56,9 +55,7 @@ impl Record<'_> {
 pub enum CpuMode {
     /// The record does not say.
     Unknown,
-    /// In the kernel.
     Kernel,
-    /// In user space.
     User,
     /// In the hypervisor or a virtual machine.
     Other,
@@ -81,17 +78,13 @@ impl CpuMode {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Body<'a> {
-    /// A sample.
     Sample(Sample<'a>),
     /// Something was mapped (MMAP and MMAP2).
     Mapping(Mapping<'a>),
     /// A thread has a new name.
     Name {
-        /// The process.
         pid: i32,
-        /// The thread.
         tid: i32,
-        /// The command name.
         name: &'a [u8],
         /// Whether it came with a new program (exec).
         exec: bool,
@@ -113,7 +106,6 @@ pub enum Body<'a> {
     Read {
         /// The process; -1 for the sum of all that was recorded, as proftool writes it.
         pid: i32,
-        /// The count.
         value: u64,
         /// The word behind it: the event's id, unless the event was asked for times.
         id: Option<u64>,
@@ -121,7 +113,6 @@ pub enum Body<'a> {
     /// A thread, which [`Record::origin`] names, leaves a processor or comes to one (SWITCH and
     /// SWITCH_CPU_WIDE).
     Switch {
-        /// Whether it leaves.
         out: bool,
         /// Whether it leaves although it could go on: another one has the processor now.
         preempted: bool,
@@ -132,9 +123,7 @@ pub enum Body<'a> {
         address: u64,
         /// Its size in bytes.
         size: u32,
-        /// Whether it vanished.
         removed: bool,
-        /// The name.
         name: &'a [u8],
     },
     /// Any other record.
@@ -146,7 +135,6 @@ pub enum Body<'a> {
 pub struct Mapping<'a> {
     /// The process; -1 for the kernel.
     pub pid: i32,
-    /// The thread.
     pub tid: i32,
     /// The first address.
     pub address: u64,
@@ -160,18 +148,14 @@ pub struct Mapping<'a> {
     pub build_id: Option<BuildId>,
     /// Which file it is, if the kernel recorded that instead.
     pub file: Option<FileId>,
-    /// The path.
     pub path: &'a [u8],
 }
 
 /// `PERF_RECORD_FORK` and `PERF_RECORD_EXIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The process.
     pub pid: i32,
-    /// Its parent process.
     pub parent_pid: i32,
-    /// The thread.
     pub tid: i32,
     /// The thread that made it.
     pub parent_tid: i32,

@@ -10,7 +10,6 @@ use super::Attr;
 /// with most decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordedStacks {
-    /// Nothing.
     None,
     /// The last branches.
     Branches,

@@ -25,11 +25,9 @@ pub enum Syntax {
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disassembled {
-    /// Its address.
     pub at: Svma,
     /// Its length in bytes; 1 for a byte that begins no instruction.
     pub length: u8,
-    /// The text.
     pub text: String,
     /// Where a direct jump or call leads.
     pub branch: Option<Svma>,

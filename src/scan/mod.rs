@@ -94,7 +94,6 @@ pub struct CodeFunction {
     pub part_of: Option<CodeFunctionId>,
 }
 
-/// What kind of call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     /// A call of a function of the file.
@@ -110,7 +109,6 @@ pub enum CallKind {
     Pointer,
 }
 
-/// What is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Callee {
     /// A function of the file.
@@ -122,11 +120,9 @@ pub enum Callee {
 /// An instruction that calls, or takes an address to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSite {
-    /// Its address.
     pub at: Svma,
     /// Its length in bytes: a call returns to `at` plus this.
     pub length: u8,
-    /// What kind of call.
     pub kind: CallKind,
     /// The function that it is in, never a part of one.
     pub caller: CodeFunctionId,
@@ -137,7 +133,6 @@ pub struct CallSite {
 /// A direct jump into the middle of another function. Hand-written assembly has such jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsideJump {
-    /// Its address.
     pub at: Svma,
     /// The function that it is in, never a part of one.
     pub caller: CodeFunctionId,

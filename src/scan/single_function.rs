@@ -16,7 +16,6 @@ use crate::binary::{FunctionSymbol, Machine};
 pub enum LeavingKind {
     /// By a call, behind which it comes back.
     Call,
-    /// By a jump.
     Jump,
 }
 
@@ -34,13 +33,10 @@ pub enum Destination {
 /// An instruction by which control leaves a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaving {
-    /// Its address.
     pub at: Svma,
     /// Its length in bytes: a call returns to `at` plus this.
     pub length: u8,
-    /// How.
     pub kind: LeavingKind,
-    /// Where to.
     pub to: Destination,
 }
 
@@ -104,7 +100,6 @@ pub struct Single<'t> {
 }
 
 impl<'t> Single<'t> {
-    /// Of the file of these tables.
     pub fn new(tables: &'t FileTables<'t>) -> Single<'t> {
         Single {
             resolver: tables.resolver(),

@@ -38,7 +38,6 @@ pub struct Image {
     pub build_id: Option<BuildId>,
     /// Which file was mapped, where the recording tells that.
     pub file: Option<FileId>,
-    /// What it is.
     pub kind: ImageKind,
 }
 
@@ -67,31 +66,21 @@ pub enum ImageKind {
     /// The page of code that the kernel gives each process; addresses are offsets from its start.
     Vdso,
     /// Code that a process made at run time; addresses are those in memory.
-    Generated {
-        /// The process.
-        pid: i32,
-    },
+    Generated { pid: i32 },
     /// Anonymous memory of a process over the mapping of this file, a library: a copy of its text,
     /// or code that was made at run time after the file was unmapped; addresses are those in
     /// memory.
-    Replaced {
-        /// The process.
-        pid: i32,
-    },
+    Replaced { pid: i32 },
     /// Code that a process made at run time and listed in this file, a jitdump; addresses are
     /// places in the file.
     JitDump {
-        /// The process.
         pid: i32,
         /// Whether it is known when code was where. If not, no address is in this image, but those
         /// in [`ImageKind::Generated`] of the process may be of its functions.
         is_timed: bool,
     },
     /// Addresses of a process at which nothing was mapped.
-    Unmapped {
-        /// The process.
-        pid: i32,
-    },
+    Unmapped { pid: i32 },
     /// Addresses of a guest or a hypervisor.
     Guest,
     /// Not code: a mark in a stack, whose path is its name. For addresses see
@@ -122,7 +111,6 @@ impl ImageKind {
 /// A code address in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameAddress {
-    /// The image.
     pub image: ImageId,
     /// The address, counted as the image's kind says.
     pub address: CodeAddress,

@@ -40,7 +40,6 @@ pub trait JitSource: Sync {
 /// A jitdump file that a process mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct MappedDump<'a> {
-    /// The process.
     pub pid: i32,
     /// Where the process has it.
     pub path: &'a str,

@@ -36,7 +36,6 @@ pub struct LiveTrace<'o, 'scope, 'env> {
 /// The state of a [`LiveTrace`] at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
-    /// The trace.
     pub trace: Trace,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
     pub until: u64,

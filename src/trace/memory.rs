@@ -292,7 +292,6 @@ impl FoundNow {
     }
 }
 
-/// The memory of one process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessMemory {
     maps: Maps,

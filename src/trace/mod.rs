@@ -113,15 +113,10 @@ pub struct Trace {
 /// All samples that were equal in event, thread and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSample {
-    /// The event.
     pub event: TraceEventId,
-    /// The thread.
     pub thread: TraceThreadId,
-    /// The stack.
     pub path: AddressPathId,
-    /// The sum of weights.
     pub weight: u64,
-    /// The number of samples.
     pub count: u64,
     /// The sum of the squares of their weights.
     pub squares: u128,

@@ -47,7 +47,6 @@ pub(super) struct Ticket(u64);
 /// The stack with which a thread leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SwitchStack {
-    /// It is known.
     Known(AddressPathId),
     /// It will be.
     Awaited(Ticket),
@@ -96,7 +95,6 @@ impl OffCpu {
         }
     }
 
-    /// The threads.
     pub(super) fn switches(&mut self) -> &mut Switches<SwitchStack> {
         &mut self.switches
     }
@@ -195,7 +193,6 @@ impl OffCpu {
         &self.samples
     }
 
-    /// Starts over.
     pub(super) fn reset(&mut self) {
         self.samples = empty();
         self.switches.forget_all();

@@ -14,7 +14,6 @@ define_id! {
 pub struct AddressPath {
     /// The path of the caller, which always has the smaller id; `None` for an outermost frame.
     pub caller: Option<AddressPathId>,
-    /// The frame.
     pub frame: FrameId,
 }
 

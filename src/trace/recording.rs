@@ -12,11 +12,8 @@ use crate::perfdata::{MappedFile, Reader, RecordedStacks};
 /// The circumstances of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// The recorder's command line.
     pub command_line: Vec<String>,
-    /// The machine's architecture.
     pub arch: Option<String>,
-    /// The kernel's release.
     pub os_release: Option<String>,
     /// Whether stacks were copied, and the kernel followed no frame pointers.
     pub copies_alone: bool,
@@ -26,7 +23,6 @@ pub struct Recording {
     pub ended: Option<SampleTime>,
     /// Nanoseconds from the first sample to the last.
     pub duration: Option<u64>,
-    /// The machine's name.
     pub host: Option<String>,
     /// The time of the first sample in nanoseconds since 1970, where the recorder's clock is known.
     pub started: Option<u64>,

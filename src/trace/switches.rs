@@ -50,7 +50,6 @@ struct Losses {
     timeless: u64,
 }
 
-/// Where a thread is.
 #[derive(Clone, Copy, Debug)]
 enum ThreadState<S> {
     /// It was made and has not run yet.
@@ -126,7 +125,6 @@ impl<S: Copy> Switches<S> {
         }
     }
 
-    /// A thread was made.
     pub(super) fn fork(&mut self, tid: i32) {
         self.places.insert(tid, ThreadState::New);
     }
@@ -136,7 +134,6 @@ impl<S: Copy> Switches<S> {
         self.places.remove(&tid);
     }
 
-    /// A thread ended.
     pub(super) fn exit(&mut self, tid: i32) {
         self.places.insert(tid, ThreadState::Ended);
     }

@@ -23,9 +23,7 @@ pub(super) struct Ended {
 /// A thread under one name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TraceThread {
-    /// The process.
     pub pid: i32,
-    /// The thread.
     pub tid: i32,
     /// The command name at the time.
     pub comm: Arc<str>,

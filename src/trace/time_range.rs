@@ -14,7 +14,6 @@ pub struct TimeRange {
 /// Which samples are read, and whether their times are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The part of time.
     pub part: TimeRange,
     /// Whether samples are counted by slices of time as well.
     pub keeps_times: bool,

@@ -31,15 +31,10 @@ const CHUNK: usize = 1 << 16;
 /// The samples of a thread on a path in a slice of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedSample {
-    /// The event.
     pub event: TraceEventId,
-    /// The thread.
     pub thread: TraceThreadId,
-    /// The stack.
     pub path: AddressPathId,
-    /// The number of the slice.
     pub slice: u32,
-    /// The sum of weights.
     pub weight: u64,
     /// The number of samples; of intervals of time, those that reach into the slice.
     pub count: u64,

@@ -41,7 +41,6 @@ pub(super) struct Job {
     pub(super) registers: Registers,
     /// The address of the first byte of the copy.
     pub(super) start: u64,
-    /// The copy.
     pub(super) bytes: SharedBytes,
     pub(super) is_full: bool,
     /// Where in the callers of the batch those are that the kernel found by frame pointers.

@@ -13,15 +13,10 @@ use crate::binary::Machine;
 /// An architecture whose stacks are unwound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arch {
-    /// x86-64.
     X86_64,
-    /// 32-bit x86.
     X86,
-    /// AArch64.
     Aarch64,
-    /// RISC-V with 64-bit addresses.
     Riscv64,
-    /// RISC-V with 32-bit addresses.
     Riscv32,
 }
 

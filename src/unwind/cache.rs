@@ -24,7 +24,6 @@ pub(super) enum Known<'a> {
     Foreign,
     /// The first instructions of a program, which nothing calls; without rules.
     Entry,
-    /// A row.
     Row(&'a UnwindRow),
 }
 

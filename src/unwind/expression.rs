@@ -19,7 +19,6 @@ const DEPTH: usize = 32;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// An expression.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Expression(Form);
 

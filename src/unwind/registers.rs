@@ -50,17 +50,14 @@ impl Registers {
         self
     }
 
-    /// The architecture.
     pub fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// The stack pointer.
     pub fn stack_pointer(&self) -> Option<u64> {
         self.get(self.arch.stack_pointer())
     }
 
-    /// The program counter.
     pub fn program_counter(&self) -> Option<u64> {
         self.get(self.arch.program_counter())
     }

@@ -56,7 +56,6 @@ pub enum End {
 /// The frames of a sample that has both a copy and a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// How they end.
     pub end: End,
     /// The number of innermost frames whose callers were found by rules.
     pub by_rules: usize,
@@ -110,7 +109,6 @@ pub struct Unwinder {
 enum Stop {
     /// There is none: the frame is the outermost.
     Outermost,
-    /// It is missing.
     Missing,
 }
 

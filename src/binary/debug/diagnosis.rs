@@ -24,9 +24,7 @@ const HEAD: u64 = 64;
 pub enum InfoLocation {
     /// In the file itself.
     Here,
-    /// In its debug file.
     DebugFile,
-    /// Nowhere.
     Nowhere,
 }
 

@@ -21,7 +21,6 @@ pub enum Machine {
     X86_64,
     /// AArch64, instructions of 4 bytes.
     Aarch64,
-    /// 32-bit x86.
     X86,
     /// RISC-V with 64-bit addresses, compressed instructions included.
     Riscv64,
@@ -62,7 +61,6 @@ pub struct Stretch {
 /// Where the bytes of all code sections are.
 #[derive(Debug)]
 pub struct Code<'a> {
-    /// The instruction set.
     pub machine: Machine,
     /// What cannot be read; each a lower-case fragment.
     pub problems: Vec<String>,

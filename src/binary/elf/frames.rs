@@ -20,7 +20,6 @@ pub(super) type Entry<'a> = FrameDescriptionEntry<EndianSlice<'a, RunTimeEndian>
 pub struct FrameSection {
     /// The address of its first byte.
     pub address: Svma,
-    /// Its contents.
     pub bytes: Vec<u8>,
 }
 

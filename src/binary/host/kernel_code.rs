@@ -156,7 +156,6 @@ impl KernelCode {
         }
     }
 
-    /// The instruction set.
     pub fn machine(&self) -> Option<Machine> {
         match (&self.memory, &self.built) {
             (Ok(memory), _) => Some(memory.machine),

@@ -66,7 +66,6 @@ pub struct CountedAgent {
 pub struct CountedImage {
     /// Its path, as in its mappings.
     pub path: Vec<u8>,
-    /// The build.
     pub build_id: Option<BuildId>,
     /// The offset of its stubs in the memory that the recorder shared with the program.
     pub stubs: u64,
@@ -91,7 +90,6 @@ pub struct CountedSite {
     pub at: u64,
     /// The stated start of the function that it is in.
     pub caller: u64,
-    /// What it calls.
     pub callee: CountedCallee,
     /// The number of calls; `None` where they were not counted.
     pub calls: Option<u64>,
@@ -105,7 +103,6 @@ pub struct CountedSite {
     pub is_part: bool,
 }
 
-/// What a site calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CountedCallee {
     /// The function of the same file that starts at this stated address.

@@ -12,7 +12,6 @@ pub struct Job {
     /// The time of the exec in nanoseconds, by the clock of the samples; 0 if it was before the
     /// recording.
     pub time: u64,
-    /// The process.
     pub pid: i32,
     /// The program and what it was given: `cc1 lib/parse.c`, `rustc serde`.
     pub name: String,

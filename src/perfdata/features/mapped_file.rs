@@ -19,7 +19,6 @@ use crate::base::{FileContent, FileId, FileStatus};
 pub struct MappedFile {
     /// The path as the record of the mapping has it.
     pub path: Vec<u8>,
-    /// Which file it was, and in what status.
     pub status: FileStatus,
     /// What it consisted of, where the recorder could still see that.
     pub content: Option<FileContent>,

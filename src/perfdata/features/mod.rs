@@ -30,19 +30,14 @@ use super::{Attr, Feature};
 pub struct Features {
     /// The sections that the file claims to have, in order of number.
     pub present: Vec<Feature>,
-    /// The machine's name.
     pub hostname: Option<String>,
-    /// The kernel's release.
     pub os_release: Option<String>,
-    /// The recorder's version.
     pub version: Option<String>,
     /// The machine's architecture, as `uname -m` prints it.
     pub arch: Option<String>,
-    /// The processor's name.
     pub cpu_description: Option<String>,
     /// Processors online and available.
     pub cpus: Option<(u32, u32)>,
-    /// The recorder's command line.
     pub command_line: Vec<String>,
     /// Files and their build ids.
     pub build_ids: Vec<FileBuildId>,
@@ -98,7 +93,6 @@ impl ClockReference {
 pub struct FileBuildId {
     /// The path, or a name in brackets.
     pub path: String,
-    /// The build.
     pub build_id: BuildId,
 }
 

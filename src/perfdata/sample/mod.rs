@@ -54,15 +54,12 @@ pub struct Sample<'a> {
     pub event: usize,
     /// The kernel's id of the event instance.
     pub id: Option<u64>,
-    /// The instruction pointer.
     pub ip: Option<u64>,
     /// The process; -1 where the kernel does not know.
     pub pid: Option<i32>,
-    /// The thread.
     pub tid: Option<i32>,
     /// Nanoseconds of the recording's clock.
     pub time: Option<u64>,
-    /// The processor.
     pub cpu: Option<u32>,
     /// How many events this sample stands for.
     pub period: Option<u64>,
@@ -74,7 +71,6 @@ pub struct Sample<'a> {
     pub raw: Option<&'a [u8]>,
     /// The last branches, newest first.
     pub branches: Option<BranchStack<'a>>,
-    /// The user's registers.
     pub user_registers: Option<Registers<'a>>,
     /// A copy of the user's stack, from the stack pointer upwards, only its valid part.
     pub user_stack: Option<&'a [u8]>,

@@ -74,7 +74,6 @@ pub struct UserMapping {
     pub page_offset: u64,
     /// Major and minor number of the file's device.
     pub device: (u32, u32),
-    /// The file's inode.
     pub inode: u64,
     /// The file's build id, which takes the place of device and inode.
     pub build_id: Option<BuildId>,

@@ -23,7 +23,6 @@ const PATH_MAX: usize = 4095;
 pub struct BuildIdEntry {
     /// The path as the MMAP record has it.
     pub path: Vec<u8>,
-    /// The file's build id.
     pub build_id: BuildId,
     /// Whether it is the kernel's image or a module.
     pub kernel: bool,
@@ -109,7 +108,6 @@ impl FeatureSections {
         self.0.insert(Feature::COMPRESSED, body.concat());
     }
 
-    /// CALL_COUNTS.
     pub fn call_counts(&mut self, counts: &CallCounts) {
         self.0.insert(Feature::CALL_COUNTS, counts.section());
     }
@@ -152,12 +150,10 @@ impl FeatureSections {
         self.0.insert(Feature::JIT_DUMPS, body);
     }
 
-    /// FILES.
     pub fn files(&mut self, files: &[MappedFile]) {
         self.0.insert(Feature::FILES, MappedFile::section(files));
     }
 
-    /// SWITCHES: `u64`.
     pub fn switches(&mut self, switches: u64) {
         self.0
             .insert(Feature::SWITCHES, switches.to_ne_bytes().to_vec());

@@ -28,14 +28,12 @@ const NAME_LIMIT: usize = 8 << 10;
 // The last symbol of all reaches to the end of its page.
 const PAGE: u64 = 4096;
 
-/// A function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelFunction<'k> {
     /// The address of its first byte while the kernel ran.
     pub start: Avma,
     /// The bytes up to the next symbol.
     pub size: u64,
-    /// Its name.
     pub name: &'k str,
     /// The module that it belongs to; `None` for the kernel itself.
     pub module: Option<&'k str>,
