@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 
 use clap::builder::{EnumValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use proftool::export::text;
 use proftool::profile::{Profile, Selection};
@@ -156,12 +155,6 @@ impl TypedValueParser for SortKeyParser {
                 "overhead_children" => Sort::Total,
                 _ => Sort::SelfWeight,
             });
-        }
-        let group =
-            |key: &&&str| matches!(**key, "comm" | "pid" | "tid" | "cpu" | "dso" | "srcline");
-        if let Some(key) = keys.iter().find(group) {
-            let text = format!("a row is a function: rows for each {key} are not supported\n");
-            return Err(clap::Error::raw(ErrorKind::InvalidValue, text).with_cmd(command));
         }
         self.0.parse_ref(command, arg, value)
     }

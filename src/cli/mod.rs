@@ -21,6 +21,7 @@ mod failure;
 mod flat;
 mod function;
 mod graph;
+mod habits;
 mod help;
 mod html;
 mod in_code;
@@ -31,6 +32,7 @@ mod query;
 mod record;
 mod report;
 mod sampling;
+mod short;
 mod sources;
 mod stack_choice;
 mod top;
@@ -128,7 +130,7 @@ fn grammar() -> clap::Command {
 }
 
 pub fn run() -> ExitCode {
-    let args = record::level::with_equals(std::env::args_os());
+    let args = short::with_equals(std::env::args_os());
     let args = match defaults::added(args, &grammar()) {
         Ok(args) => args,
         Err(error) => return failure::say(&error.into(), "proftool report"),
@@ -139,7 +141,7 @@ pub fn run() -> ExitCode {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             help::displayed(grammar()).get_matches_from(args)
         }
-        Err(error) => error.exit(),
+        Err(error) => habits::answered(error, &args).exit(),
     };
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let show = command_that_shows(&matches);

@@ -2,7 +2,6 @@
 
 mod cost;
 mod counts;
-pub(super) mod level;
 pub(super) mod target;
 
 use std::collections::BTreeSet;
@@ -292,6 +291,10 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     match recording.end {
         End::Subject if !quiet => tell("all recorded processes have exited"),
         End::Size => tell("the recording ended at --max-size"),
+        End::Disk { left } => tell(&format!(
+            "the recording ended: {} MB are left on the disk; to set another bound: --max-size",
+            left / 1_000_000
+        )),
         _ => {}
     }
     let situation = Situation::Record {

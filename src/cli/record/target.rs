@@ -58,6 +58,8 @@ pub struct BoundsArgs {
     delay: u64,
 
     /// End at this size, such as 100M; the command runs on.
+    ///
+    /// Without it, a recording ends before 5 % of the disk, at most 1 GiB, is all that is left.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! From the ring buffers to the file: the one consumer of a session that writes.
 
-mod limit;
+pub(in crate::sampler) mod limit;
 
 use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -250,7 +250,8 @@ impl<W: Write + Seek> Sink for Log<W> {
     fn pass(&mut self, open: &mut Open) -> io::Result<()> {
         let session = &mut open.session;
         let begin = kernel::now();
-        if self.is_full() {
+        self.look_at_disk();
+        if self.why_full().is_some() {
             // Their place in the buffers is needed no more either.
             return session.drain(&mut |_| Ok::<(), io::Error>(())).map(drop);
         }
@@ -272,8 +273,9 @@ impl<W: Write + Seek> Sink for Log<W> {
         }
         // Should the recorder be killed, threads that are off have been until now at least.
         let mark = time_record(begin);
-        let is_told =
-            session.has_switches() && !self.is_full() && !self.may_fill(mark.len() as u64);
+        let is_told = session.has_switches()
+            && self.why_full().is_none()
+            && !self.may_fill(mark.len() as u64);
         if is_told {
             self.append(&mark)?;
         }
@@ -286,7 +288,7 @@ impl<W: Write + Seek> Sink for Log<W> {
     fn finish(&mut self, open: &Open) -> io::Result<()> {
         let about = About::session(&open.session, &open.images);
         // What was left out at the limit is counted all the same, and the records end before it.
-        if !self.is_full() {
+        if self.why_full().is_none() {
             self.append(&time_record(open.ended))?;
             self.compare(open)?;
         }
@@ -309,6 +311,6 @@ impl<W: Write + Seek> Sink for Log<W> {
     }
 
     fn wants_end(&self) -> Option<End> {
-        self.is_full().then_some(End::Size)
+        self.why_full()
     }
 }

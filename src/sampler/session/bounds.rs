@@ -37,7 +37,8 @@ pub struct Bounds {
     pub duration: Option<Duration>,
     /// The most bytes of the file. The recording ends at the first record that it has no room
     /// for; later ones are left out. Only the head, what runs already, and build ids may be larger
-    /// than that: without them no record could be read.
+    /// than that: without them no record could be read. `None` ends it before the disk is full:
+    /// [`End::Disk`].
     pub max_bytes: Option<u64>,
 }
 
@@ -54,6 +55,12 @@ pub enum End {
     Duration,
     /// [`Bounds::max_bytes`].
     Size,
+    /// The file system, of 64 MiB or more, had only this many bytes left: 5 % of it, 1 GiB, or
+    /// half of what was free, whatever is least.
+    Disk {
+        /// In bytes.
+        left: u64,
+    },
     /// The watcher asked to stop.
     Watcher,
 }

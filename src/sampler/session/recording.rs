@@ -14,6 +14,7 @@ use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::SoonerTurns;
 use crate::sampler::output::file::Output;
 use crate::sampler::output::log::Log;
+use crate::sampler::output::log::limit::Disk;
 use crate::sampler::signals::Signals;
 use crate::sampler::targets::child::Ending;
 
@@ -108,9 +109,10 @@ pub fn record<'a>(
     let opened = participants
         .open(options, subject, bounds, notes)
         .and_then(|open| {
+            let disk = Disk::of(&file);
             let mut log = Log::new(file, open.session.events()).map_err(failed)?;
             log.compress(options.compression).map_err(failed)?;
-            log.limit(bounds.max_bytes);
+            log.limit(bounds.max_bytes, disk);
             Ok((open, log))
         });
     let (mut open, mut log) = opened.inspect_err(|_| {
@@ -139,7 +141,7 @@ pub fn record<'a>(
                 costs.program = Some(Costs::commands());
             }
             let stopped_at_exec = matches!(subject, Subject::Command(_))
-                && end != End::Size
+                && !matches!(end, End::Size | End::Disk { .. })
                 && ending.is_some()
                 && tally.is_empty();
             let recording = Recording {

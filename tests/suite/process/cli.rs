@@ -300,16 +300,60 @@ fn the_limit_and_order_of_rows_are_kept() {
 }
 
 #[test]
-fn a_sort_key_that_groups_otherwise_is_refused_by_name() {
+fn a_sort_key_that_groups_otherwise_is_refused_with_the_command_that_groups_so() {
     let refused = |key: &str| {
         let output = answer(&["flat", &fixture("recursion"), "--sort", key]);
         assert_eq!(output.status.code(), Some(2), "{key}");
         stderr(&output)
     };
-    assert!(refused("comm,sym").contains("rows for each comm"));
-    assert!(refused("pid").contains("rows for each pid"));
-    assert!(refused("comm,dso").contains("rows for each comm"));
+    assert!(refused("comm,sym").contains("proftool flat --by command "));
+    assert!(refused("pid").contains("proftool flat --by thread "));
+    assert!(refused("dso,comm").contains("proftool flat --by module "));
     assert!(refused("symbol,hotness").contains("[possible values: self, total"));
+}
+
+#[test]
+fn what_users_of_other_tools_type_is_answered_with_commands_that_run() {
+    let file = fixture("recursion");
+    let typed = [
+        "script FILE",
+        "diff FILE FILE",
+        "report --no-children FILE",
+        "report --children FILE",
+        "report --sort dso FILE",
+        "report -s comm,sym FILE",
+        "report --sort tid FILE",
+        "tree -G FILE",
+        "report -n FILE",
+        "report --percent-limit 1 FILE",
+        "report -g caller FILE",
+    ];
+    for typed in typed {
+        let typed: Vec<&str> = typed.split(' ').collect();
+        let typed: Vec<&str> = typed
+            .iter()
+            .map(|&word| if word == "FILE" { &file } else { word })
+            .collect();
+        let output = answer(&typed);
+        assert_eq!(output.status.code(), Some(2), "{typed:?}");
+        let text = stderr(&output);
+        let commands: Vec<&str> = text
+            .split("proftool ")
+            .filter(|it| it.contains(&file))
+            .collect();
+        let expected = typed.iter().filter(|word| **word == file).count();
+        assert_eq!(commands.len(), expected, "{typed:?}: {text}");
+        for command in commands {
+            let command = command.lines().next().unwrap();
+            let words: Vec<&str> = command.trim_end_matches(", and ").split(' ').collect();
+            let output = answer(&words);
+            assert!(
+                output.status.success(),
+                "{typed:?}: {command}: {}",
+                stderr(&output)
+            );
+        }
+    }
 }
 
 /// Names stay readable at the width of half a terminal: shares stay, weights go.

@@ -1,4 +1,4 @@
-//! Keeping a file within the size that was asked for.
+//! Keeping a file within the size that was asked for, or its disk from being filled.
 //!
 //! ```text
 //!   head │ what ran before │ records … │ room │ reserved: features, build ids, the last records
@@ -10,6 +10,7 @@
 //! last would be missing to samples of the first. So as soon as the buffers may hold more than
 //! there is room for, their records are put in order of time, and the file ends at one moment.
 
+use std::fs::File;
 use std::io::{self, Seek, Write};
 
 use perf_event_open_sys::bindings as sys;
@@ -19,6 +20,7 @@ use crate::perfdata::MappedFile;
 use crate::perfdata::raw::{self, Offsets, RawRecord};
 use crate::perfdata::writer::BuildIdEntry;
 use crate::sampler::session::Session;
+use crate::sampler::session::bounds::End;
 
 // What the features take that are made at the end (times, compression), and the last records: the
 // end of a round, losses.
@@ -26,24 +28,84 @@ const END_BYTES: u64 = 512;
 // What the last record of an event takes at most.
 const EVENT_BYTES: u64 = 128;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(in crate::sampler) struct Limit {
     most: u64,
     fixed: u64,
     is_reached: bool,
+    /// Where the limit moves with what others write.
+    disk: Option<Disk>,
+}
+
+/// The file system of a recording, which nobody limits in size.
+#[derive(Debug)]
+pub(in crate::sampler) struct Disk {
+    file: File,
+    kept: u64,
+}
+
+impl Disk {
+    /// The smallest one, in bytes: below, to run out of space is an error as it is elsewhere.
+    const SMALLEST: u64 = 64 << 20;
+    /// What is left free at most, in bytes.
+    const KEPT: u64 = 1 << 30;
+
+    /// `None` of file systems that are small, or do not state their size.
+    pub(in crate::sampler) fn of(file: &File) -> Option<Disk> {
+        let (size, free) = space(file)?;
+        if size < Disk::SMALLEST {
+            return None;
+        }
+        // One that is nearly full may be recorded to, too.
+        let kept = (size / 20).min(Disk::KEPT).min(free / 2);
+        let file = file.try_clone().ok()?;
+        Some(Disk { file, kept })
+    }
+
+    /// How many bytes may still be written.
+    fn room(&self) -> u64 {
+        space(&self.file).map_or(u64::MAX, |(_, free)| free.saturating_sub(self.kept))
+    }
+}
+
+/// The size of a file's file system, and what users may still write there, in bytes.
+fn space(file: &File) -> Option<(u64, u64)> {
+    let space = rustix::fs::fstatvfs(file).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+    Some((bytes(space.f_blocks), bytes(space.f_bavail)))
 }
 
 impl<W: Write + Seek> Log<W> {
-    pub(in crate::sampler) fn limit(&mut self, most: Option<u64>) {
-        self.limit = most.map(|most| Limit {
-            most,
+    /// Limits the size of the file: to `most` bytes, or else to what the disk has room for.
+    pub(in crate::sampler) fn limit(&mut self, most: Option<u64>, disk: Option<Disk>) {
+        self.limit = (most.is_some() || disk.is_some()).then(|| Limit {
+            most: most.unwrap_or(u64::MAX),
             fixed: 0,
             is_reached: false,
+            disk: disk.filter(|_| most.is_none()),
         });
     }
 
-    pub(in crate::sampler) fn is_full(&self) -> bool {
-        self.limit.is_some_and(|limit| limit.is_reached)
+    /// Why nothing more is written.
+    pub(in crate::sampler) fn why_full(&self) -> Option<End> {
+        let limit = self.limit.as_ref().filter(|limit| limit.is_reached)?;
+        Some(match &limit.disk {
+            Some(disk) => End::Disk { left: disk.kept },
+            None => End::Size,
+        })
+    }
+
+    /// Sets the limit by what is free on the disk now.
+    pub(super) fn look_at_disk(&mut self) {
+        let size = self.writer.size();
+        if let Some(Limit {
+            most,
+            disk: Some(disk),
+            ..
+        }) = &mut self.limit
+        {
+            *most = size.saturating_add(disk.room());
+        }
     }
 
     pub(in crate::sampler) fn reserve(&mut self, about: &About<'_>) {
@@ -68,7 +130,7 @@ impl<W: Write + Seek> Log<W> {
 
     /// The bytes of records that the file has room for; `None` without a limit.
     pub(super) fn room(&self) -> Option<u64> {
-        let limit = self.limit?;
+        let limit = self.limit.as_ref()?;
         let images = self.tally.images.keys();
         let build_ids = images.map(|path| BuildIdEntry::size(path.len()));
         let files = self.tally.mapped_files.paths();

@@ -1,22 +1,27 @@
-//! The level of `-z`: it is joined to the option, `-z3`, as for gzip and zstd; a word that follows
-//! is the command. clap supports this only with an equals sign, `-z=3`.
+//! Short options as other tools have them. The level of `-z` is joined to it, `-z3`, as for gzip
+//! and zstd; `-g` may be without a value, as for perf. In both cases the next word is the command.
+//! clap supports this only with an equals sign: `-z=3`, `-g=auto`.
 
 use std::ffi::OsString;
 
 use clap::{Arg, Args, Command};
 
-use super::RecordArgs;
+use super::record::RecordArgs;
+use super::sampling;
+use super::top::TopArgs;
 
-const LETTER: char = 'z';
+const LEVEL: char = 'z';
+const STACKS: char = 'g';
 
-// `-z3` becomes `-z=3` where it is an option of `record` itself and not of the command that it
-// runs.
+// Adds the equals signs where the options are those of `record` or `top` themselves and not of the
+// command that they run.
 pub fn with_equals(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
-    if args.get(1).is_none_or(|word| word != "record") {
-        return args;
-    }
-    let command = RecordArgs::augment_args(Command::new("record"));
+    let command = match args.get(1).and_then(|word| word.to_str()) {
+        Some("record") => RecordArgs::augment_args(Command::new("record")),
+        Some("top") => TopArgs::augment_args(Command::new("top")),
+        _ => return args,
+    };
     let known: Vec<&Arg> = command.get_arguments().collect();
     let mut at = 2;
     while let Some(word) = args.get(at).and_then(|word| word.to_str()) {
@@ -31,6 +36,12 @@ pub fn with_equals(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
                 None | Some("") => break,
                 Some(letters) => match read(letters, &known) {
                     Letters::Flags => false,
+                    Letters::TakeNext
+                        if letters.ends_with(STACKS) && !names_stacks(args.get(at)) =>
+                    {
+                        args[at - 1].push("=auto");
+                        false
+                    }
                     Letters::TakeNext => true,
                     Letters::Level(before) => {
                         let (before, level) = letters.split_at(before);
@@ -58,7 +69,7 @@ enum Letters {
 fn read(letters: &str, known: &[&Arg]) -> Letters {
     for (at, letter) in letters.char_indices() {
         let rest = &letters[at + letter.len_utf8()..];
-        if letter == LETTER && rest.starts_with(|c: char| c.is_ascii_digit()) {
+        if letter == LEVEL && rest.starts_with(|c: char| c.is_ascii_digit()) {
             return Letters::Level(letters.len() - rest.len());
         }
         let arg = known.iter().find(|arg| arg.get_short() == Some(letter));
@@ -76,6 +87,11 @@ fn read(letters: &str, known: &[&Arg]) -> Letters {
     Letters::Flags
 }
 
+fn names_stacks(word: Option<&OsString>) -> bool {
+    let word = word.and_then(|word| word.to_str());
+    word.is_some_and(|word| sampling::call_graph(word).is_ok())
+}
+
 // Whether the next word is the option's value if no value is joined to it.
 fn takes_word(arg: &Arg) -> bool {
     arg.get_action().takes_values() && !arg.is_require_equals_set()
@@ -86,7 +102,7 @@ mod tests {
     use super::with_equals;
 
     #[test]
-    fn a_level_gets_its_equals_sign_but_not_in_the_command() {
+    fn options_get_their_equals_signs_but_not_in_the_command() {
         for (words, expected) in [
             ("p record -z3 ./x", "p record -z=3 ./x"),
             ("p record -z=3 ./x", "p record -z=3 ./x"),
@@ -103,7 +119,15 @@ mod tests {
             ("p record --off-cpu -z9", "p record --off-cpu -z=9"),
             ("p record -- x -z9", "p record -- x -z9"),
             ("p record -z99 x", "p record -z=99 x"),
-            ("p top -z9", "p top -z9"),
+            ("p report -z9", "p report -z9"),
+            ("p record -g ./x", "p record -g=auto ./x"),
+            ("p record -g fp ./x", "p record -g fp ./x"),
+            ("p record -g dwarf,8192 x", "p record -g dwarf,8192 x"),
+            ("p record -gfp ./x", "p record -gfp ./x"),
+            ("p record -F 99 -ag -- x", "p record -F 99 -ag=auto -- x"),
+            ("p record -g -z3 x -g", "p record -g=auto -z=3 x -g"),
+            ("p record -p 1 -g", "p record -p 1 -g=auto"),
+            ("p top -g x", "p top -g=auto x"),
             ("p", "p"),
         ] {
             let made = with_equals(words.split(' ').map(Into::into));
