@@ -12,9 +12,13 @@
 //!         └─ add    total(add)  += 2
 //! ```
 
+mod hottest;
+
 use super::estimated;
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
+
+pub use hottest::HotFunction;
 
 /// The evidence for totals.
 #[derive(Clone, Debug, Default, PartialEq)]

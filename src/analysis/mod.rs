@@ -3,7 +3,6 @@
 //! | module | question |
 //! |---|---|
 //! | [`inclusive`] | how much weight is in a function or path, and how much in and under it? |
-//! | [`hottest`] | in which functions is most of the time spent? |
 //! | [`tree`] | who calls whom, from the root inwards or from the leaf outwards? |
 //! | [`call_stacks`] | which stacks have samples, and which calls on them add up to totals? |
 //! | [`detail`] | to which callers does a function's time go, and from which callees is it? |
@@ -68,7 +67,6 @@ pub mod forwarders;
 pub mod function;
 pub mod gprof;
 pub mod graph;
-pub mod hottest;
 pub mod inclusive;
 pub mod lines;
 pub mod measured;

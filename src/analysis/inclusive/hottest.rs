@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::inclusive;
+use super::by_function;
 use crate::profile::{Filter, FunctionId, Profile};
 
 /// A function and its weights, in the unit of the profile's main event.
@@ -20,12 +20,12 @@ pub struct HotFunction<'a> {
 
 impl Profile {
     /// At most `number` functions of the main event, the largest self weight first; none without
-    /// samples. [`inclusive::by_function`] has all weights, of other events and of filtered samples.
+    /// samples. [`by_function`] has all weights, of other events and of filtered samples.
     pub fn hottest(&self, number: usize) -> Vec<HotFunction<'_>> {
         let Some(event) = self.main_event() else {
             return Vec::new();
         };
-        let weights = inclusive::by_function(self, &self.select(event, &Filter::default()));
+        let weights = by_function(self, &self.select(event, &Filter::default()));
         let mut hottest: Vec<HotFunction<'_>> = weights
             .present()
             .map(|id| HotFunction {
