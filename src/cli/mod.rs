@@ -13,7 +13,6 @@ mod callgraph;
 mod choice;
 mod classic;
 mod cycles;
-mod defaults;
 mod detail;
 mod doctor;
 mod export;
@@ -21,7 +20,6 @@ mod failure;
 mod flat;
 mod function;
 mod graph;
-mod habits;
 mod help;
 mod html;
 mod in_code;
@@ -32,12 +30,12 @@ mod query;
 mod record;
 mod report;
 mod sampling;
-mod short;
 mod sources;
 mod stack_choice;
 mod top;
 mod tree;
 mod tree_notes;
+mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -130,8 +128,8 @@ fn grammar() -> clap::Command {
 }
 
 pub fn run() -> ExitCode {
-    let args = short::with_equals(std::env::args_os());
-    let args = match defaults::added(args, &grammar()) {
+    let args = words::short::with_equals(std::env::args_os());
+    let args = match words::defaults::added(args, &grammar()) {
         Ok(args) => args,
         Err(error) => return failure::say(&error.into(), "proftool report"),
     };
@@ -141,7 +139,7 @@ pub fn run() -> ExitCode {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             help::displayed(grammar()).get_matches_from(args)
         }
-        Err(error) => habits::answered(error, &args).exit(),
+        Err(error) => words::habits::answered(error, &args).exit(),
     };
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let show = command_that_shows(&matches);

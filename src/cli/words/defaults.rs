@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use toml::{Table, Value};
 
-use super::failure::Misused;
+use crate::cli::failure::Misused;
 
 // Names the file; empty for no file.
 const FILE_VARIABLE: &str = "PROFTOOL_CONFIG";

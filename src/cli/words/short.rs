@@ -6,9 +6,9 @@ use std::ffi::OsString;
 
 use clap::{Arg, Args, Command};
 
-use super::record::RecordArgs;
-use super::sampling;
-use super::top::TopArgs;
+use crate::cli::record::RecordArgs;
+use crate::cli::sampling;
+use crate::cli::top::TopArgs;
 
 const LEVEL: char = 'z';
 const STACKS: char = 'g';
