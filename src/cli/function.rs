@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use proftool::analysis::called;
 use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::export::shown::Shown;
 use proftool::names::search::{self, Found};
-use proftool::names::{self, GAP, short_name};
+use proftool::names::{self, GAP, Label, short_name};
 use proftool::profile::{EventId, Filter, Function, FunctionId, Profile};
 use proftool::view::number;
 use proftool::view::{Figures, Names, Ranges, Subject};
@@ -51,9 +52,9 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
 
 // The first of these functions, which fit equally well, that a page shows as `wanted` where its
 // width does not suffice. Says on stderr which others it shows so.
-fn heaviest_shown_as(fitting: &[(FunctionId, String)], wanted: &str) -> Option<FunctionId> {
+fn heaviest_shown_as(fitting: &[(FunctionId, Label)], wanted: &str) -> Option<FunctionId> {
     let width = names::display_width(wanted);
-    let is_shown_so = |label: &str| names::shortened_call(label, width) == wanted;
+    let is_shown_so = |label: &Label| Shown::label(label).shortened(width) == wanted;
     let mut shown: Vec<_> = fitting
         .iter()
         .filter(|(_, label)| is_shown_so(label))
@@ -63,7 +64,11 @@ fn heaviest_shown_as(fitting: &[(FunctionId, String)], wanted: &str) -> Option<F
         shown.extend(fitting);
     }
     let (&&(first, ref label), others) = shown.split_first()?;
-    also_shown(label, others.iter().map(|(_, label)| &**label), wanted);
+    also_shown(
+        &label.text,
+        others.iter().map(|(_, label)| &*label.text),
+        wanted,
+    );
     Some(first)
 }
 
@@ -129,7 +134,8 @@ pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>>
         found.map(|(id, _)| id).collect()
     };
     let mut ids = profile.functions.ids();
-    if let Some(labelled) = ids.find(|&id| profile.distinct_names.of(id) == Some(name)) {
+    let label = |id: FunctionId| Some(&*profile.distinct_names.of(id)?.text);
+    if let Some(labelled) = ids.find(|&id| label(id) == Some(name)) {
         return Ok(vec![labelled]);
     }
     let full = with(&|f| f.name == name || f.linkage_name.as_deref() == Some(name));
@@ -170,14 +176,14 @@ fn several(
     subject: &Subject,
     weights: &FunctionWeights,
     text: &str,
-    fitting: &[(FunctionId, String)],
+    fitting: &[(FunctionId, Label)],
 ) {
     let message = format!("{} functions match {text}; total and name:", fitting.len());
     failure::line("proftool", &message);
     let whole = subject.selection.total();
     for (function, label) in fitting.iter().take(TOLD) {
         let share = number::percent(weights.total[*function], whole, 2);
-        failure::plain(&format!("{share:>7} %  {label}"));
+        failure::plain(&format!("{share:>7} %  {}", label.text));
     }
     if fitting.len() > TOLD {
         failure::plain(&format!("           … {} more", fitting.len() - TOLD));

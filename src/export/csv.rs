@@ -13,6 +13,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use super::shown::Shown;
 use crate::base::printable;
 use crate::view::number;
 use crate::view::table::{Cell, Table};
@@ -40,8 +41,10 @@ fn record<'a>(out: &mut dyn Write, fields: impl Iterator<Item = Cow<'a, str>>) -
 fn field(cell: &Cell) -> Cow<'_, str> {
     match cell {
         Cell::Nothing => Cow::Borrowed(""),
-        Cell::Text(text) | Cell::Branch { text, .. } | Cell::Faint { text, .. } => quoted(text),
+        Cell::Text(text) => quoted(text),
+        Cell::Name(name) => Cow::Owned(quoted(&Shown::what(&name.what).whole()).into_owned()),
         Cell::Weight(n) | Cell::Count(n) => Cow::Owned(n.to_string()),
+        Cell::Index(n) => Cow::Owned(n.to_string()),
         Cell::Share { part, whole } | Cell::Limit { part, whole } => {
             Cow::Owned(number::percent(*part, *whole, 4))
         }

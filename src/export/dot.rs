@@ -15,7 +15,9 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use super::shown::written;
 use crate::base::printable;
+use crate::names::INFERRED;
 use crate::view::drawing::{Arrow, Drawing, Node};
 
 /// Writes the drawing.
@@ -51,7 +53,10 @@ fn inside(drawing: &Drawing, frame: usize) -> impl Iterator<Item = (usize, &Node
 }
 
 fn write_node(out: &mut dyn Write, index: usize, node: &Node) -> io::Result<()> {
-    let lines: Vec<Cow<'_, str>> = node.lines.iter().map(|line| escaped(line)).collect();
+    let mark = if node.name.is_restored { INFERRED } else { "" };
+    let name = format!("{mark}{}", written(&node.name).whole());
+    let lines = [&name].into_iter().chain(&node.lines);
+    let lines: Vec<Cow<'_, str>> = lines.map(|line| escaped(line)).collect();
     write!(out, "  n{index} [label=\"{}\"", lines.join("\\n"))?;
     if !node.tooltip.is_empty() {
         write!(out, ", tooltip={}", quoted(&node.tooltip))?;
@@ -65,8 +70,11 @@ fn write_node(out: &mut dyn Write, index: usize, node: &Node) -> io::Result<()> 
 fn write_arrow(out: &mut dyn Write, arrow: &Arrow) -> io::Result<()> {
     write!(out, "  n{} -> n{} [", arrow.from, arrow.to)?;
     let mut comma = "";
-    if !arrow.label.is_empty() {
-        write!(out, "label={}", quoted(&arrow.label))?;
+    let label = written(&arrow.label).whole().into_owned();
+    let label = [Some(label).filter(|it| !it.is_empty()), arrow.calls.clone()];
+    let label: Vec<String> = label.into_iter().flatten().collect();
+    if !label.is_empty() {
+        write!(out, "label={}", quoted(&label.join(" ")))?;
         comma = ", ";
     }
     if let Some(heat) = arrow.heat {

@@ -45,6 +45,7 @@ pub mod perf_script;
 pub mod pprof;
 pub mod puma;
 mod sentences;
+pub mod shown;
 pub mod speedscope;
 pub mod svg;
 pub mod text;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::Advice;
 use crate::base::Remedy;
 use crate::view::number;
-use crate::view::page::Block;
+use crate::view::page::{Block, Meaning};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -43,11 +43,13 @@ pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>
             both
         }
         Block::Brief(caveat) => sentence(Kind::Note, caveat.to_string()),
-        Block::Restored(legend) => {
-            let how = advice.on_restored().map_or(String::new(), |how| {
+        Block::Meaning(mark) => {
+            let is_restored = matches!(mark, Meaning::Restored | Meaning::ByCode);
+            let how = advice.on_restored().filter(|_| is_restored);
+            let how = how.map_or(String::new(), |how| {
                 format!(" {how} shows stacks as recorded.")
             });
-            sentence(Kind::Plain, format!("{legend}{how}"))
+            sentence(Kind::Plain, format!("{}{how}", meaning(*mark)))
         }
         Block::Hidden(rows) => {
             let (one, many) = rows.noun;
@@ -82,5 +84,38 @@ pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>
             None => Vec::new(),
         },
         _ => Vec::new(),
+    }
+}
+
+fn meaning(mark: Meaning) -> &'static str {
+    match mark {
+        Meaning::Restored => {
+            "≈f: in most samples here, f was not recorded; it was restored because every path \
+             through the code leads through it."
+        }
+        Meaning::ByCode => {
+            "(inferred): few or no stacks were recorded with this call; it was restored from the \
+             code."
+        }
+        Meaning::AcrossGap => {
+            "(frames missing): frames between the two were not recorded; the caller called another \
+             function, which led to this one."
+        }
+        Meaning::ThroughPointer => {
+            "(through a pointer): next on the stack; the function that was called may have jumped \
+             on to this one."
+        }
+        Meaning::Collapsed => {
+            "f... (N %): a collapsed call of f, which N % of the samples passed; their stacks \
+             continue under the nearest f above."
+        }
+        Meaning::Same => {
+            "(+NAME), (+N): more functions on exactly the same samples; they have no self time and \
+             do not recurse."
+        }
+        Meaning::Fold => {
+            "⋯ N frames: a chain of calls outside of the project's code with nearly the same \
+             total; the last one is named, and the figures are its own."
+        }
     }
 }

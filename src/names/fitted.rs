@@ -3,83 +3,81 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::width::{
-    ARROW, MIN_MARKED, display_width, names_of, own_name, shortened, shown_marks, split_marks,
-    split_place,
-};
+use super::width::{MIN_MARKED, Written, display_width, own_name};
 use super::{GAP, excerpt, of_text};
 use crate::base::Language;
 
 /// The number of attempts to distinguish shortened texts that look the same by parts further in.
 const ROUNDS: usize = 16;
 
-/// The texts, each in the columns that there are for it: shortened, and where different names would look the same
-/// with the places in which they differ. Both names of a call are told apart from all others. A name that nothing else
-/// tells apart is longer than its room. What stands behind a name is no part of it.
-pub fn fitted(texts: &[(&str, usize)]) -> Vec<String> {
-    let names: Vec<Vec<(&str, usize)>> = (texts.iter())
-        .map(|&(text, room)| names_of(text, room).collect())
+/// The names, each in the columns that there are for it: shortened, and where different ones would
+/// look the same with the places in which they differ. A name that nothing else tells apart is
+/// longer than its room. Marks behind a name are no part of it.
+pub fn fitted(names: &[(Written<'_>, usize)]) -> Vec<String> {
+    let mut shown: Vec<Fitted> = names
+        .iter()
+        .map(|(name, room)| short(name, *room))
         .collect();
-    let mut shown = fitted_names(&names.concat()).into_iter();
-    let of_text = |names: &Vec<_>| {
-        let shown: Vec<Cow<'_, str>> = shown.by_ref().take(names.len()).collect();
-        shown.join(ARROW)
-    };
-    names.iter().map(of_text).collect()
-}
-
-fn fitted_names<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
-    let short = |&(text, room): &(&'t str, usize)| shortened(text, room);
-    let mut shown: Vec<Cow<'t, str>> = texts.iter().map(short).collect();
     // One place may tell a text from some and another from others, so all of them stay in sight.
     let mut telling: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for round in 0..=ROUNDS {
-        let alike = alike(texts, &shown);
+        let alike = alike(names, &shown);
         if alike.is_empty() {
             break;
         }
         for places in alike {
-            let mut all = places.iter().map(|&place| label_of(texts[place].0));
+            let mut all = places.iter().map(|&place| &*names[place].0.text);
             let first = all.next().unwrap_or_default();
             let shared = all
                 .filter(|text| *text != first)
                 .map(|text| common_prefix(first, text))
                 .min();
             for place in places {
-                let (text, room) = texts[place];
+                let (name, room) = &names[place];
                 shown[place] = match shared {
                     Some(shared) if round < ROUNDS => {
                         let telling = telling.entry(place).or_default();
                         telling.insert(shared);
                         let telling: Vec<usize> = telling.iter().copied().collect();
-                        around(text, &telling, room)
+                        around(name, &telling, *room)
                     }
-                    _ => Cow::Borrowed(text),
+                    _ => whole(name),
                 };
             }
         }
     }
-    shown
+    let joined = |(name, marks): Fitted| name.into_owned() + marks;
+    shown.into_iter().map(joined).collect()
+}
+
+/// A name and its marks as they are shown.
+type Fitted<'a> = (Cow<'a, str>, &'a str);
+
+fn whole<'a>(name: &'a Written<'_>) -> Fitted<'a> {
+    (Cow::Borrowed(&name.text), &name.marks)
+}
+
+fn short<'a>(name: &'a Written<'_>, room: usize) -> Fitted<'a> {
+    if name.width() <= room {
+        return whole(name);
+    }
+    let (text, marks) = name.shortened_apart(room);
+    (Cow::Owned(text), marks)
 }
 
 /// The places of texts whose names are not the same, but shown the same.
-fn alike(texts: &[(&str, usize)], shown: &[Cow<'_, str>]) -> Vec<Vec<usize>> {
+fn alike(names: &[(Written<'_>, usize)], shown: &[Fitted]) -> Vec<Vec<usize>> {
     let mut by_shown: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (place, text) in shown.iter().enumerate() {
-        by_shown.entry(label_of(text)).or_default().push(place);
+    for (place, (name, _)) in shown.iter().enumerate() {
+        by_shown.entry(name).or_default().push(place);
     }
     let mut alike: Vec<Vec<usize>> = by_shown.into_values().collect();
-    let name = |place: usize| label_of(texts[place].0);
+    let name = |place: usize| &names[place].0.text;
     alike.retain(|places| {
-        let is_cut = places.iter().any(|&at| shown[at].contains(GAP));
+        let is_cut = places.iter().any(|&at| shown[at].0.contains(GAP));
         is_cut && places.iter().any(|&at| name(at) != name(places[0]))
     });
     alike
-}
-
-/// A text without the marks behind it.
-fn label_of(text: &str) -> &str {
-    split_marks(text).0
 }
 
 /// The number of bytes that two texts have in common at their start, up to the start of a character.
@@ -92,15 +90,15 @@ fn common_prefix(one: &str, other: &str) -> usize {
 
 /// Shortens a text to `room` columns and keeps what stands at `places`, which are in order, and of the function's own
 /// name as much as there is room for.
-fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
+fn around<'a>(written: &'a Written<'_>, places: &[usize], room: usize) -> Fitted<'a> {
     // Parts of several names, side by side, would look like one.
-    if display_width(text) <= room || of_text(text) == Language::Several {
-        return Cow::Borrowed(text);
+    if written.width() <= room || of_text(&written.text) == Language::Several {
+        return whole(written);
     }
-    let (label, marks) = split_marks(text);
-    let marks = shown_marks(marks, room);
+    let marks = written.shown_marks(room);
     let room = room.saturating_sub(display_width(marks));
-    let (name, place) = split_place(label);
+    let label = &*written.text;
+    let (name, place) = written.parts();
     let left = room.saturating_sub(display_width(place));
     let is_in_name = places.last().is_some_and(|&place| place < name.len());
     let shown = if display_width(label) <= room {
@@ -110,7 +108,7 @@ fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
     } else {
         excerpt::of(label, places, own_name(name), room)
     };
-    Cow::Owned(shown + marks)
+    (Cow::Owned(shown), marks)
 }
 
 #[cfg(test)]
@@ -130,8 +128,8 @@ mod tests {
             .flat_map(|it| ["int", "long", "double"].map(|of| name(it, of)))
             .collect();
         for room in [28, 33, 50, 70] {
-            let texts: Vec<(&str, usize)> = names.iter().map(|name| (&**name, room)).collect();
-            let shown = fitted(&texts);
+            let texts = names.iter().map(|name| (Written::from(name), room));
+            let shown = fitted(&texts.collect::<Vec<_>>());
             let distinct: BTreeSet<&str> = shown.iter().map(AsRef::as_ref).collect();
             assert_eq!(distinct.len(), names.len(), "{shown:?}");
             for text in &shown {
@@ -142,36 +140,24 @@ mod tests {
 
     #[test]
     fn names_that_differ_in_their_declarations_stay_different_without_room() {
-        let name = |file: &str| format!("parser::expression (src/{file}.rs:12) <cycle 1> [23]");
+        let name = |file: &str| {
+            let declaration = format!(" (src/{file}.rs:12)");
+            Written {
+                text: format!("parser::expression{declaration}").into(),
+                declaration: declaration.len(),
+                marks: " <cycle 1> [23]".into(),
+            }
+        };
         let names = ["additive", "assign", "assignment"].map(name);
         for room in 8..60 {
-            let texts: Vec<(&str, usize)> = names.iter().map(|name| (&**name, room)).collect();
-            let shown = fitted(&texts);
-            let distinct: BTreeSet<&str> = shown.iter().map(|it| label_of(it)).collect();
+            let shown = fitted(&names.clone().map(|name| (name, room)));
+            let name = |text: &String| text.replace(" <cycle 1> [23]", "").replace(" (…)", "");
+            let distinct: BTreeSet<String> = shown.iter().map(name).collect();
             assert_eq!(distinct.len(), names.len(), "{shown:?}");
             assert!(
                 shown.iter().all(|text| display_width(text) <= room.max(10)),
                 "{room}: {shown:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_call_that_differs_in_both_names_keeps_its_arrow() {
-        let names = ["aa", "ab"].map(|it| format!("parser::{it}::expression_of_something"));
-        let pairs = names
-            .iter()
-            .flat_map(|a| names.iter().map(move |b| format!("{a}{ARROW}{b}")));
-        let calls: Vec<String> = pairs.collect();
-        let texts: Vec<(&str, usize)> = calls.iter().map(|call| (&**call, 40)).collect();
-        let shown = fitted(&texts);
-        let distinct: BTreeSet<&str> = shown.iter().map(AsRef::as_ref).collect();
-        assert_eq!(distinct.len(), 4, "{shown:?}");
-        assert!(
-            shown
-                .iter()
-                .all(|text| text.contains(ARROW) && display_width(text) <= 40),
-            "{shown:?}"
-        );
     }
 }

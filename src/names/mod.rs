@@ -27,9 +27,9 @@ use std::borrow::Cow;
 pub use brackets::segments;
 pub use fitted::fitted;
 pub use form::{Form, in_form, short_name};
-pub use label::Labels;
+pub use label::{Label, Labels, Mark};
 pub use language::of_text;
-pub use width::{ARROW, display_width, last_columns, shortened, shortened_call, without_end};
+pub use width::{MIN_MARKED, Written, display_width, last_columns, shortened, without_end};
 
 use crate::profile::{FunctionId, Profile, RowKind};
 

@@ -11,8 +11,7 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::width::split_marks;
-use super::{Form, GAP, INFERRED, Labels, Names, Naming, short_name};
+use super::{Form, GAP, INFERRED, Label, Labels, Names, Naming, short_name};
 use crate::base::printable;
 use crate::profile::{Function, FunctionId, Profile};
 
@@ -23,13 +22,16 @@ pub enum Found {
     One(FunctionId),
     /// Several that fit equally well, in the order of the candidates, each with a label that finds
     /// it alone.
-    Several(Vec<(FunctionId, String)>),
+    Several(Vec<(FunctionId, Label)>),
     /// None; these are the labels of those with the most similar names.
     Nothing(Vec<String>),
 }
 
 /// What compilers put behind the symbols of clones and parts of functions.
 const COPIES: &str = r"(\.(constprop|isra|part|cold|warm|lto_priv)(\.\d+)*)+$";
+/// What pages put behind a label: words, and numbers in brackets. A declaration, `(a.c:12)`, is
+/// part of a label.
+const MARKS: &str = r"(\.* \((\+.*|[^():]*)\)| \[\d+\]| <\w+ \d+>)+$";
 /// The number of similar names that an error lists.
 const SIMILAR: usize = 5;
 /// How many characters of a name are compared.
@@ -67,7 +69,7 @@ pub fn find(naming: &Naming, candidates: &[FunctionId], text: &str) -> Found {
     if !matches!(found, Found::Nothing(_)) {
         return found;
     }
-    let (label, marks) = split_marks(text);
+    let (label, marks) = text.split_at(marks(text));
     let function = without_copy(label);
     let label = Some(label).filter(|label| !marks.is_empty() && !label.is_empty());
     let others = [label, function].into_iter().flatten();
@@ -114,7 +116,7 @@ fn find_text(naming: &Naming, candidates: &[FunctionId], text: &str) -> Found {
             [] => {}
             [id] => return Found::One(id),
             _ => {
-                let labelled = |id| (id, labels.of(id).to_owned());
+                let labelled = |id| (id, labels.label(id));
                 return Found::Several(fitting.into_iter().map(labelled).collect());
             }
         }
@@ -157,6 +159,12 @@ fn can_be_called(naming: &Naming, function: FunctionId, text: &str) -> bool {
         let mut labels = profile.possible_labels(function, &name);
         can_start && (is_it(&name) || labels.any(|label| is_it(&label)))
     })
+}
+
+/// The end of a text that can be marks behind a label; its length where there are none.
+fn marks(text: &str) -> usize {
+    let marks = Regex::new(MARKS).ok().and_then(|marks| marks.find(text));
+    marks.map_or(text.len(), |marks| marks.start())
 }
 
 /// The symbol of the function that one is a clone or a part of; `None` for other symbols.

@@ -12,15 +12,11 @@ use crate::base::Language;
 
 /// The minimum width of a name next to its marks and its place of declaration. With less room, marks are left out,
 /// and name and place are shortened as one text.
-pub(super) const MIN_MARKED: usize = 6;
+pub const MIN_MARKED: usize = 6;
 /// What stands for marks where the name would have less with them.
 const MARKS_LEFT_OUT: &str = " (…)";
 /// Where there is less, not even that stands behind a name.
 const MIN_WITH_SIGN: usize = 8;
-/// What stands between a caller and its callee.
-pub const ARROW: &str = " → ";
-/// What a folded chain of calls begins with.
-const FOLD: char = '⋯';
 
 /// Returns the number of columns that a text takes on a terminal. Wide characters (CJK, emoji) take
 /// two, combining characters none. Each character counts by itself, as most terminals do it and
@@ -35,68 +31,97 @@ pub fn display_width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
-/// A name, or a call of the form `caller → callee`, in at most `width` columns. Both names of a call
-/// are [`shortened`], so that the arrow stays.
-///
-/// ```
-/// use proftool::names::shortened_call;
-/// assert_eq!(shortened_call("parse_expression → f", 12), "pa…ssion → f");
-/// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
-/// assert_eq!(shortened_call("parse_expression → parse_term (42 samples)", 32), "pa…ssion → pa…_term (42 samples)");
-/// assert_eq!(shortened_call("⋯ 9 frames: std, tokio → Task::run", 25), "⋯ 9 frames → Task::run");
-/// assert_eq!(shortened_call("⋯ 9 frames: std, tokio → Task::run", 13), "⋯ → Task::run");
-/// ```
-pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
-    if display_width(text) <= width {
-        return Cow::Borrowed(text);
-    }
-    let names: Vec<Cow<'_, str>> = names_of(text, width)
-        .map(|(name, room)| shortened(name, room))
-        .collect();
-    Cow::Owned(names.join(ARROW))
+/// A name as it is written, to be fitted into columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written<'a> {
+    /// The name. Parts of it can be left out.
+    pub text: Cow<'a, str>,
+    /// The number of bytes at its end that are the declaration, as ` (a.c:12)`.
+    pub declaration: usize,
+    /// The marks behind it, as ` (inlined)`: all of them are shown, or none.
+    pub marks: Cow<'a, str>,
 }
 
-/// The names in a text, each with the columns that it has if all of them have `width`: caller and callee of a
-/// call, and of other texts the text itself. [`ARROW`] stands between two. Whose the frames of a folded chain are
-/// (`⋯ 47 frames: std, tokio → f`) is left out before the name of its last function is shortened.
-pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, usize)> {
-    let room = width.saturating_sub(display_width(ARROW));
-    let (Some((mut caller, callee)), 4..) = (text.split_once(ARROW), room) else {
-        return [Some((text, width)), None].into_iter().flatten();
-    };
-    let mut lengths = [caller, callee].map(display_width);
-    if caller.starts_with(FOLD) && lengths[0] + lengths[1] > room {
-        caller = caller.split_once(": ").map_or(caller, |(frames, _)| frames);
-        lengths[0] = display_width(caller);
-        // The name says more than the number of frames.
-        let needed = lengths[1].min(MIN_MARKED);
-        if room < lengths[0] + needed
-            && let Some(mark) = caller.get(..FOLD.len_utf8())
-        {
-            caller = mark;
-            lengths[0] = display_width(mark);
+impl<'a, S: Into<Cow<'a, str>>> From<S> for Written<'a> {
+    fn from(text: S) -> Written<'a> {
+        Written {
+            text: text.into(),
+            ..Written::default()
         }
-        let room = room.saturating_sub(lengths[0]);
-        return [Some((caller, lengths[0])), Some((callee, room))]
-            .into_iter()
-            .flatten();
     }
-    // What stands behind the callee says more than the ends of the names.
-    let remark = display_width(behind_name(callee));
-    let remark = Some(remark)
-        .filter(|remark| room >= remark + 2 * MIN_MARKED)
-        .unwrap_or(0);
-    let half = (room - remark) / 2;
-    // What a short name leaves over is for the longer one.
-    let first = lengths[0].min(half.max(room.saturating_sub(lengths[1])));
-    let names = [Some((caller, first)), Some((callee, room - first))];
-    names.into_iter().flatten()
+}
+
+impl Written<'_> {
+    /// All of it.
+    pub fn whole(&self) -> Cow<'_, str> {
+        match &*self.marks {
+            "" => Cow::Borrowed(&self.text),
+            marks => Cow::Owned(format!("{}{marks}", self.text)),
+        }
+    }
+
+    /// The number of columns that it takes.
+    pub fn width(&self) -> usize {
+        display_width(&self.text) + display_width(&self.marks)
+    }
+
+    /// The columns of what stands behind the name.
+    pub fn width_behind(&self) -> usize {
+        display_width(self.parts().1) + display_width(&self.marks)
+    }
+
+    /// The name, and the place of its declaration.
+    pub(super) fn parts(&self) -> (&str, &str) {
+        self.text.split_at(self.text.len() - self.declaration)
+    }
+
+    /// The marks as they are shown in `width` columns: whole, or a sign that there are some, or
+    /// none. Never parts of them, which would look like parts of the name.
+    pub(super) fn shown_marks(&self, width: usize) -> &str {
+        let room = width.saturating_sub(display_width(&self.marks));
+        if room >= MIN_MARKED || self.marks.is_empty() {
+            &self.marks
+        } else if width >= MIN_WITH_SIGN {
+            MARKS_LEFT_OUT
+        } else {
+            ""
+        }
+    }
+
+    /// It in at most `width` columns: the name is [`shortened`]. Its declaration and the marks
+    /// behind it stay whole where the name keeps six columns; else ` (…)` stands for the marks.
+    ///
+    /// ```
+    /// use proftool::names::Written;
+    /// let name = Written::from("alloc::vec::Vec::push");
+    /// let marked = |marks: &'static str| Written { marks: marks.into(), ..name.clone() };
+    /// assert_eq!(marked(" (inlined)").shortened(20), "…::push (inlined)");
+    /// assert_eq!(marked(" <cycle 2> [171]").shortened(20), "…::Vec::push (…)");
+    /// ```
+    pub fn shortened(&self, width: usize) -> Cow<'_, str> {
+        if self.width() <= width {
+            return self.whole();
+        }
+        let (name, marks) = self.shortened_apart(width);
+        Cow::Owned(name + marks)
+    }
+
+    /// The name, which is too long with its marks, and the marks, each as it is shown.
+    pub(super) fn shortened_apart(&self, width: usize) -> (String, &str) {
+        let marks = self.shown_marks(width);
+        let width = width.saturating_sub(display_width(marks));
+        let (name, place) = self.parts();
+        let room = width.saturating_sub(display_width(place));
+        if room >= MIN_MARKED && !place.is_empty() {
+            return (format!("{}{place}", shortened(name, room)), marks);
+        }
+        (shortened(&self.text, width).into_owned(), marks)
+    }
 }
 
 /// `text` in at most `width` columns. Of a name with segments, the ones between the first and the last two
 /// are left out first, then the first one, then arguments, then the last but one, so that the function's own name stays.
-/// Of what is left, and of other texts, the middle is left out. Marks after it, as `(inlined)`, stay whole where the name
-/// keeps six columns, or ` (…)` stands for them.
+/// Of what is left, and of other texts, the middle is left out.
 ///
 /// ```
 /// use proftool::names::shortened;
@@ -104,8 +129,6 @@ pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, 
 /// assert_eq!(shortened("alloc::vec::Vec::push", 14), "…::Vec::push");
 /// assert_eq!(shortened("alloc::vec::Vec::push", 10), "…::push");
 /// assert_eq!(shortened("de::from_slice::<alloc::Vec>", 22), "de::from_slice::<…>");
-/// assert_eq!(shortened("alloc::vec::Vec::push (inlined)", 20), "…::push (inlined)");
-/// assert_eq!(shortened("alloc::vec::Vec::push <cycle 2> [171]", 20), "…::Vec::push (…)");
 /// assert_eq!(shortened("alloc::vec::Vec::extend_from_slice", 14), "…exte…om_slice");
 /// assert_eq!(shortened("std::panic::catch_unwind::<main::{closure#0}>", 17), "…::catch_unwind…");
 /// assert_eq!(shortened("parse_expression", 12), "pars…ression");
@@ -117,88 +140,23 @@ pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     if display_width(text) <= width {
         return Cow::Borrowed(text);
     }
-    let (label, marks) = split_marks(text);
-    let marks = shown_marks(marks, width);
-    let width = width.saturating_sub(display_width(marks));
-    let (name, place) = split_place(label);
-    let room = width.saturating_sub(display_width(place));
-    if room >= MIN_MARKED && !place.is_empty() {
-        return Cow::Owned(format!("{}{place}{marks}", shortened_name(name, room)));
-    }
-    Cow::Owned(format!("{}{marks}", shortened_name(label, width)))
+    Cow::Owned(shortened_name(text, width))
 }
 
-/// A label, and the marks behind it, which are no part of it: `(inlined)`, `<cycle 1> [3]`, `[3] (frames missing)`,
-/// `... (12.00 %)`. The place of a declaration, `(a.c:12)`, is part of a label. Demanglers print no space before arguments.
-pub(super) fn split_marks(text: &str) -> (&str, &str) {
-    let mut at = text.len();
-    while let Some(before) = without_mark(&text[..at]) {
-        at = before;
-    }
-    text.split_at(at)
-}
-
-/// Where the last mark of a text starts.
-fn without_mark(text: &str) -> Option<usize> {
-    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some((before, number)) = text.strip_suffix(']').and_then(|it| it.rsplit_once(" [")) {
-        return is_number(number).then_some(before.len());
-    }
-    if let Some((before, number)) =
-        (text.strip_suffix('>')).and_then(|it| it.rsplit_once(" <cycle "))
-    {
-        return is_number(number).then_some(before.len());
-    }
-    let inside = text.strip_suffix(')')?;
-    // `f (+g (a.c:12))`: g has the same samples.
-    if let Some((before, _)) = inside.split_once(" (+") {
-        return Some(before.len());
-    }
-    let (before, words) = inside.rsplit_once(" (")?;
-    let is_mark = !words.contains(['(', ')']) && place(text).is_none();
-    // `f... (12.00 %)` is a call that is shown elsewhere.
-    is_mark.then(|| before.trim_end_matches('.').len())
-}
-
-/// What stands behind a name: the place of its declaration, and marks.
-fn behind_name(text: &str) -> &str {
-    let (label, _) = split_marks(text);
-    &text[split_place(label).0.len()..]
-}
-
-/// Where the place of a declaration starts behind a name: `(a.c:12)`.
-fn place(label: &str) -> Option<usize> {
-    let (before, place) = label.strip_suffix(')')?.rsplit_once(" (")?;
-    let (_, line) = place.rsplit_once(':')?;
-    let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
-    is_line.then_some(before.len())
-}
-
-/// A name, and the place of its declaration, which is part of the label.
-pub(super) fn split_place(label: &str) -> (&str, &str) {
-    label.split_at(place(label).unwrap_or(label.len()))
-}
-
-/// The marks of a label as they are shown in `width` columns: whole, or a sign that there are some, or none. Never
-/// parts of them, which would look like parts of the label.
-pub(super) fn shown_marks(marks: &str, width: usize) -> &str {
-    let room = width.saturating_sub(display_width(marks));
-    if room >= MIN_MARKED || marks.is_empty() {
-        marks
-    } else if width >= MIN_WITH_SIGN {
-        MARKS_LEFT_OUT
-    } else {
-        ""
-    }
-}
-
+/// The same of a text that is too long.
 fn shortened_name(text: &str, width: usize) -> String {
-    if display_width(text) <= width {
-        return text.to_owned();
-    }
     match of_text(text) {
         Language::Several => return first_alternative(text, width),
-        language if !language.has_arguments() => return without_middle(text, width),
+        language if !language.has_arguments() => {
+            // JavaScript's names have their place behind them.
+            let place = text.ends_with(')').then(|| text.rfind(" (")).flatten();
+            let (name, place) = text.split_at(place.unwrap_or(text.len()));
+            let room = width.saturating_sub(display_width(place));
+            return match room {
+                MIN_MARKED.. => without_middle(name, room) + place,
+                _ => without_middle(text, width),
+            };
+        }
         _ => {}
     }
     let (word, name) = match text.strip_prefix("async ") {

@@ -57,7 +57,7 @@ pub use builder::Builder;
 pub use code::{Call, CallKind, Code, Followed, FollowedFunction, FunctionCode};
 pub use contents::{Contents, EventContents};
 pub use counts::{CallCount, Counts, SiteCount};
-pub use distinct::DistinctNames;
+pub use distinct::{DistinctName, DistinctNames};
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId, in_brackets};
 pub use histogram::Histogram;
 pub use line::{Line, LineId};

@@ -270,7 +270,11 @@ impl Profile {
             found.is_some_and(|found| found.len() == label.len())
         };
         let matches = |(id, function): (FunctionId, &Function)| {
-            regex.is_match(&function.name) || self.distinct_names.of(id).is_some_and(is_whole)
+            regex.is_match(&function.name)
+                || self
+                    .distinct_names
+                    .of(id)
+                    .is_some_and(|it| is_whole(&it.text))
         };
         let is_labelled = |id: &FunctionId| pattern_of(self.name(*id)) == regex.as_str();
         let may_be_pattern = regex.as_str().starts_with('^') && regex.as_str().ends_with('$');

@@ -1,9 +1,13 @@
 //! A graph to be drawn: boxes, arrows, and frames around boxes that belong together.
 
+use crate::names::Label;
+
 /// A box.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
-    /// The lines of text in it, from top to bottom; from outside.
+    /// What it is about, its first line.
+    pub name: Label,
+    /// The lines of text below it.
     pub lines: Vec<String>,
     /// The tooltip; from outside.
     pub tooltip: String,
@@ -20,8 +24,10 @@ pub struct Arrow {
     pub from: usize,
     /// The box that it leads to.
     pub to: usize,
-    /// The text next to it; empty if there is no text.
-    pub label: String,
+    /// The text next to it, with what is to be said of the call; empty if there is no text.
+    pub label: Label,
+    /// The number of calls, which is next to it, too.
+    pub calls: Option<String>,
     /// How hot it is, from 0 to 1; `None` where that is not known.
     pub heat: Option<f64>,
     /// Whether it stands for something else than calls that were seen: for calls that only the code

@@ -9,7 +9,7 @@ use crate::analysis::called::Called;
 use crate::analysis::cut::AtMost;
 use crate::analysis::flat::Summary;
 use crate::analysis::inclusive::FunctionWeights;
-use crate::names::Labels;
+use crate::names::{Label, Labels};
 use crate::profile::{FunctionId, RowKind};
 
 /// What functions are sorted by; ties by name.
@@ -44,7 +44,7 @@ pub struct Row {
     /// The function.
     pub function: FunctionId,
     /// Its label, which no other function has.
-    pub name: String,
+    pub name: Label,
     /// The name of its module.
     pub module: String,
     /// The weight of the samples taken in it.
@@ -138,7 +138,7 @@ pub(super) fn rows(
     let row = |&id: &FunctionId| Row {
         known: known(id),
         function: id,
-        name: labels.of(id).to_owned(),
+        name: labels.label(id),
         module: subject.module(id).to_owned(),
         self_weight: weights.self_weight[id],
         total: weights.total[id],
@@ -243,7 +243,7 @@ pub(super) fn called_text(called: &Called) -> Option<String> {
 impl Flat {
     /// The rows with all their figures, and with all that tells functions of one name apart.
     pub fn table(&self, subject: &Subject) -> Table {
-        let labels = self.rows.iter().map(|row| (row.function, &*row.name));
+        let labels = self.rows.iter().map(|row| (row.function, &*row.name.text));
         let table = self.with_ranges(subject).without(&[range::KEY, "called"]);
         let table = label::with_identities(table, subject, labels);
         rows::with_kinds(table, subject, self.rows.iter().map(|row| row.function))
@@ -271,7 +271,7 @@ impl Flat {
             cells.extend([Cell::Count(row.samples), Cell::Weight(row.inferred)]);
             cells.extend(call_figures(row));
             cells.extend([
-                label::cell(&row.name, row.inferred, row.total),
+                Cell::name(label::marked(row.name.clone(), row.inferred, row.total)),
                 Cell::Text(row.module.clone()),
             ]);
             table.rows.push(cells);

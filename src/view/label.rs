@@ -1,62 +1,35 @@
 //! Marks of functions and calls, and columns that identify functions.
 
 use super::Subject;
-use super::page::Block;
+use super::page::{Block, Meaning};
 use super::table::{Cell, Column, Role, Table};
 use crate::callgraph::CallArc;
-use crate::names::INFERRED;
+use crate::names::{Label, Mark};
 use crate::profile::{FunctionId, FunctionKind};
 
-/// What stands behind a call that no stack was recorded with.
-pub(super) const BY_CODE: &str = " (inferred)";
-
-/// What that means.
-pub(super) const LEGEND_OF_CALLS: &str =
-    "(inferred): few or no stacks were recorded with this call; it was restored from the code.";
-
-/// What stands behind a caller and a callee between which frames are missing.
-pub(super) const ACROSS_GAP: &str = " (frames missing)";
-
-/// What that means.
-pub(super) const LEGEND_OF_GAPS: &str = "(frames missing): frames between the two were not recorded; the caller called another function, \
-    which led to this one.";
-
-/// What stands behind a callee that is next on the stack where its caller calls through a pointer.
-pub(super) const THROUGH_POINTER: &str = " (through a pointer)";
-
-/// What that means.
-pub(super) const LEGEND_OF_POINTERS: &str = "(through a pointer): next on the stack; the function that was called may have jumped on to this one.";
-
-/// Returns a call as text, with what is to be said of it.
-pub(super) fn call(text: &str, arc: &CallArc) -> String {
-    let mark = if arc.is_gap() {
-        ACROSS_GAP
+/// What is to be said of a call.
+pub(super) fn mark(arc: &CallArc) -> Option<Mark> {
+    if arc.is_gap() {
+        Some(Mark::AcrossGap)
     } else if arc.is_through_pointer() {
-        THROUGH_POINTER
-    } else if is_inferred(arc.inferred, arc.weight) {
-        BY_CODE
+        Some(Mark::ThroughPointer)
     } else {
-        ""
-    };
-    format!("{text}{mark}")
+        is_inferred(arc.inferred, arc.weight).then_some(Mark::ByCode)
+    }
 }
 
 /// The legends of the marks behind these calls.
-pub(super) fn legends<'a>(
-    arcs: impl Iterator<Item = &'a CallArc> + Clone,
-) -> impl Iterator<Item = Block> {
-    let is_marked = |arc: &CallArc| {
-        !arc.is_gap() && !arc.is_through_pointer() && is_inferred(arc.inferred, arc.weight)
-    };
-    let by_code = arcs
-        .clone()
-        .any(is_marked)
-        .then(|| Block::Restored(LEGEND_OF_CALLS.into()));
-    let line = |is_said: bool, text: &str| is_said.then(|| Block::Line(text.into()));
-    let gaps = line(arcs.clone().any(|arc| arc.is_gap()), LEGEND_OF_GAPS);
-    let pointers = arcs.clone().any(|arc| arc.is_through_pointer());
-    let pointers = line(pointers, LEGEND_OF_POINTERS);
-    by_code.into_iter().chain(gaps).chain(pointers)
+pub(super) fn legends<'a>(arcs: impl Iterator<Item = &'a CallArc>) -> impl Iterator<Item = Block> {
+    let marks: Vec<Mark> = arcs.filter_map(mark).collect();
+    let meanings = [
+        (Mark::ByCode, Meaning::ByCode),
+        (Mark::AcrossGap, Meaning::AcrossGap),
+        (Mark::ThroughPointer, Meaning::ThroughPointer),
+    ];
+    let shown = meanings
+        .into_iter()
+        .filter(move |(mark, _)| marks.contains(mark));
+    shown.map(|(_, meaning)| Block::Meaning(meaning))
 }
 
 /// Whether something with this weight is marked: at least half of it rests on restored frames.
@@ -64,34 +37,17 @@ pub fn is_inferred(inferred: u64, weight: u64) -> bool {
     inferred > 0 && inferred >= weight.saturating_sub(inferred)
 }
 
-/// The name of a function, marked if it [is inferred](is_inferred).
-pub(super) fn cell(name: &str, inferred: u64, weight: u64) -> Cell {
-    let text = name.to_owned();
-    if is_inferred(inferred, weight) {
-        Cell::Branch {
-            guide: INFERRED.into(),
-            text,
-        }
-    } else {
-        Cell::Text(text)
+/// The label of a function, marked if it [is inferred](is_inferred).
+pub fn marked(label: Label, inferred: u64, weight: u64) -> Label {
+    Label {
+        is_restored: is_inferred(inferred, weight),
+        ..label
     }
-}
-
-/// A text, with the mark before it if what it tells of [is inferred](is_inferred).
-pub(super) fn marked(text: &str, inferred: u64, weight: u64) -> String {
-    let mark = if is_inferred(inferred, weight) {
-        INFERRED
-    } else {
-        ""
-    };
-    format!("{mark}{text}")
 }
 
 /// What the mark means, where there are any.
 pub(super) fn legend(is_marked: bool) -> Option<Block> {
-    let text = "≈f: in most samples here, f was not recorded; it was restored because every path through \
-                the code leads through it.";
-    is_marked.then(|| Block::Restored(text.into()))
+    is_marked.then_some(Block::Meaning(Meaning::Restored))
 }
 
 /// The label of a function in a table for machines, where its plain name has a column of its own.

@@ -6,8 +6,9 @@
 //!                       └───────────────────────────────────────────────▶ json
 //! ```
 //!
-//! Views are pure: they choose and order, and leave numbers as numbers and names as they are.
-//! [`export`](crate::export) handles the width of the terminal, escaping, and the text of numbers.
+//! Views are pure: they choose and order, and leave numbers as numbers, names as they are and marks
+//! beside them as values. [`export`](crate::export) handles the width of the terminal, escaping,
+//! and all texts.
 
 pub mod annotate;
 pub mod basis;

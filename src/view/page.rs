@@ -1,8 +1,9 @@
 //! A page for people: headings, sentences and tables, one under the other.
 
 use super::question::Question;
-use super::table::Table;
+use super::table::{Call, Table};
 use crate::base::{Caveat, Remedy, Unit};
+use crate::names::Label;
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +41,8 @@ pub enum Block {
     Calls {
         /// What stands before them, without a space at its end.
         before: String,
-        /// The calls, each `caller → callee`; commas are put between them.
-        calls: Vec<String>,
+        /// The calls; commas are put between them.
+        calls: Vec<Call>,
         /// What follows.
         after: String,
     },
@@ -51,7 +52,7 @@ pub enum Block {
         /// What it is.
         title: &'static str,
         /// The functions, outermost first.
-        steps: Vec<(String, u64)>,
+        steps: Vec<(Label, u64)>,
         /// What the weights are parts of.
         whole: u64,
     },
@@ -68,8 +69,8 @@ pub enum Block {
     Caveat(Caveat),
     /// The same in one sentence, without what can be done about it.
     Brief(Caveat),
-    /// What the mark of restored frames means.
-    Restored(String),
+    /// What a mark beside names means.
+    Meaning(Meaning),
     /// Rows that the page leaves out.
     Hidden(HiddenRows),
     /// The other events of the recording, each with its number of samples.
@@ -93,6 +94,25 @@ pub enum Block {
     NextInBrief(Vec<Question>),
     /// An empty line.
     Space,
+}
+
+/// Marks beside names whose meaning a page states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// That of a restored function.
+    Restored,
+    /// [`Mark::ByCode`](crate::names::Mark::ByCode).
+    ByCode,
+    /// [`Mark::AcrossGap`](crate::names::Mark::AcrossGap).
+    AcrossGap,
+    /// [`Mark::ThroughPointer`](crate::names::Mark::ThroughPointer).
+    ThroughPointer,
+    /// [`Mark::Collapsed`](crate::names::Mark::Collapsed).
+    Collapsed,
+    /// [`Mark::Same`](crate::names::Mark::Same), and that with a number.
+    Same,
+    /// [`What::Fold`](super::table::What::Fold).
+    Fold,
 }
 
 /// Rows that a page leaves out.

@@ -4,17 +4,18 @@ use super::number;
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use crate::base::{About, CaveatKind, Remedy};
+use crate::names::{INFERRED, Label, Mark};
 use crate::profile::{CheckedCalls, Profile};
 
 /// One thing that is known of stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Its stable name, as JSON has it.
     pub key: &'static str,
     /// The number of samples that it is true for.
     pub samples: u64,
     /// What it is, in words.
-    pub what: &'static str,
+    pub what: Label,
     /// What would help, where it is known why some stacks are not as they should be.
     pub remedy: Option<Remedy>,
 }
@@ -33,7 +34,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     let count = |kind| profile.caveats.count(kind);
     // Frame pointers lead through a stack that the frame limit cuts; its caveat has the remedy.
     let not_rooted = quality.stacks.saturating_sub(quality.rooted) > count(CaveatKind::CutStack);
-    let line = |(key, samples, what, remedy): (_, u64, _, Option<Remedy>)| Line {
+    let line = |(key, samples, what, remedy): (_, u64, Label, Option<Remedy>)| Line {
         key,
         samples,
         what,
@@ -42,7 +43,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     let mut rooted = line((
         "rooted",
         quality.rooted,
-        "complete (reach the entry point)",
+        remarked("complete", "reach the entry point"),
         None,
     ));
     rooted.remedy = complete.filter(|_| not_rooted);
@@ -50,40 +51,40 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         (
             "exact_leaf",
             quality.exact_leaf,
-            "exact caller of the leaf (found by unwind information)",
+            remarked("exact caller of the leaf", "found by unwind information"),
             None,
         ),
         (
             "verified",
             quality.verified,
-            "consistent with the code",
+            "consistent with the code".into(),
             None,
         ),
         (
             "unchecked",
             quality.unchecked,
-            "consistent; indirect calls cannot be checked",
+            "consistent; indirect calls cannot be checked".into(),
             None,
         ),
         (
             "lacking",
             quality.lacking,
-            "missing frames restored from the code (≈)",
+            remarked("missing frames restored from the code", INFERRED),
             None,
         ),
         (
             "ambiguous",
             quality.ambiguous,
-            "missing frames, ambiguous",
+            "missing frames, ambiguous".into(),
             complete,
         ),
         (
             "contradicted",
             quality.contradicted,
-            "contradicted: a call is not in the code",
+            "contradicted: a call is not in the code".into(),
             complete,
         ),
-        ("alone", quality.alone, "single frame", complete),
+        ("alone", quality.alone, "single frame".into(), complete),
     ];
     let counted = [
         (
@@ -100,10 +101,19 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     let counted = counted.map(|(key, about, what)| {
         let mut seen = CaveatKind::about(about).filter(|&kind| count(kind) > 0);
         let samples = CaveatKind::about(about).map(count).sum();
-        line((key, samples, what, seen.next().and_then(CaveatKind::remedy)))
+        line((
+            key,
+            samples,
+            what.into(),
+            seen.next().and_then(CaveatKind::remedy),
+        ))
     });
     let checked = checked.into_iter().map(line);
     [rooted].into_iter().chain(checked).chain(counted).collect()
+}
+
+fn remarked(what: &str, remark: &str) -> Label {
+    Label::from(what).with(Mark::Remark(remark.into()))
 }
 
 /// The lines of the text report, without those that a caveat already states.
@@ -128,7 +138,7 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
                 whole: quality.stacks,
             },
             Cell::Count(line.samples),
-            Cell::Text(line.what.to_owned()),
+            Cell::name(line.what),
         ]);
     }
     let mut blocks = vec![Block::Table(table)];

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::page::Block;
-use super::table::{Cell, Column, Role, Table};
+use super::table::{Cell, Column, Role, Second, Table};
 use crate::profile::{FunctionId, FunctionKind, RowKind};
 
 /// The heading of a column of rows.
@@ -33,26 +33,16 @@ pub(super) fn noun(kind: RowKind) -> (&'static str, &'static str) {
     }
 }
 
-/// The heading of the column with the lines of a tree.
-pub(super) fn tree_title(kind: RowKind, is_bottom_up: bool) -> &'static str {
-    match (kind, is_bottom_up) {
-        (RowKind::Function, false) => "function ↳ calls",
-        (RowKind::Function, true) => "function ↳ called by",
-        (RowKind::Module, false) => "module ↳ calls",
-        (RowKind::Module, true) => "module ↳ called by",
-        (RowKind::File, false) => "source file ↳ calls",
-        (RowKind::File, true) => "source file ↳ called by",
-        (RowKind::Line, false) => "source line ↳ calls",
-        (RowKind::Line, true) => "source line ↳ called by",
-        (RowKind::Address, false) => "address ↳ calls",
-        (RowKind::Address, true) => "address ↳ called by",
-        (RowKind::Thread, false) => "thread, function ↳ calls",
-        (RowKind::Thread, true) => "thread, function ↳ called by",
-        (RowKind::Command, false) => "command, function ↳ calls",
-        (RowKind::Command, true) => "command, function ↳ called by",
-        (RowKind::Event, false) => "event, function ↳ calls",
-        (RowKind::Event, true) => "event, function ↳ called by",
-    }
+/// The column with the lines of a tree.
+pub(super) fn tree_column(kind: RowKind, is_bottom_up: bool) -> Column {
+    let title = match kind {
+        RowKind::Thread => "thread, function",
+        RowKind::Command => "command, function",
+        RowKind::Event => "event, function",
+        kind => title(kind),
+    };
+    let second = Second::Below(if is_bottom_up { "called by" } else { "calls" });
+    Column::new("name", title, Role::Name).with(second)
 }
 
 /// What a reader has to know of rows that stand for several frames.

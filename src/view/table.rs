@@ -1,5 +1,7 @@
 //! A table of typed cells.
 
+use crate::names::Label;
+
 /// What a column holds, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -28,14 +30,38 @@ pub struct Column {
     pub key: &'static str,
     /// The heading for people.
     pub title: &'static str,
+    /// The heading of what stands beside or below that.
+    pub second: Option<Second>,
     /// What it holds.
     pub role: Role,
+}
+
+/// The heading of the second thing that a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Second {
+    /// Of what stands below it, in a tree.
+    Below(&'static str),
+    /// Of whom it calls, in the same row.
+    Callee(&'static str),
 }
 
 impl Column {
     /// A column.
     pub fn new(key: &'static str, title: &'static str, role: Role) -> Column {
-        Column { key, title, role }
+        Column {
+            key,
+            title,
+            second: None,
+            role,
+        }
+    }
+
+    /// The same with a second heading.
+    pub fn with(self, second: Second) -> Column {
+        Column {
+            second: Some(second),
+            ..self
+        }
     }
 }
 
@@ -46,24 +72,14 @@ pub enum Cell {
     Nothing,
     /// A text from outside.
     Text(String),
-    /// A text with the lines of a tree before it.
-    Branch {
-        /// The lines.
-        guide: Guide,
-        /// The text from outside.
-        text: String,
-    },
-    /// The same, for something that no sample shows.
-    Faint {
-        /// The lines.
-        guide: Guide,
-        /// The text from outside.
-        text: String,
-    },
+    /// What the row is about.
+    Name(Box<Name>),
     /// A weight in the event's unit.
     Weight(u64),
     /// A number of things.
     Count(u64),
+    /// The number of an entry in a listing; 0 for none.
+    Index(u32),
     /// A part of a whole, shown as a percentage.
     Share {
         /// The part.
@@ -88,92 +104,183 @@ pub enum Cell {
     },
 }
 
-/// What stands before a text: the lines of a tree, an arrow, a mark.
-///
-/// ```
-/// use proftool::view::table::Guide;
-/// let guide = Guide::of_level(12, "│ │   │ ", "└ ");
-/// assert_eq!(guide.within(80), "│ │   │ └ ");
-/// assert_eq!(guide.within(9), "⋯12 │ └ ");
-/// ```
+/// What a row is about, and its place among the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// What stands before it.
+    pub guide: Guide,
+    /// What it is.
+    pub what: What,
+    /// Whether no sample shows it.
+    pub is_faint: bool,
+}
+
+/// What a row is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A function, or what stands in its place.
+    Label(Label),
+    /// A call.
+    Call(Call),
+    /// A chain of calls as one row.
+    Fold {
+        /// The number of frames, with the last.
+        frames: usize,
+        /// Whose they are, those of the most frames first.
+        owners: Vec<String>,
+        /// The last one.
+        to: Label,
+    },
+    /// A cycle as a whole.
+    Cycle {
+        /// Its number.
+        number: usize,
+        /// The number of its entry in a listing; 0 for none.
+        index: Option<u32>,
+    },
+    /// This number of others.
+    More(usize),
+    /// An instruction.
+    Instruction {
+        /// Its text.
+        text: String,
+        /// What it calls, or jumps to.
+        callee: Option<String>,
+    },
+    /// A source line between instructions.
+    Source {
+        /// The file and the number of the line.
+        place: String,
+        /// The function that is inlined there.
+        inlined: Option<String>,
+        /// Its text, where it was found.
+        text: Option<String>,
+    },
+}
+
+/// A caller and whom it calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Guide {
-    /// Two characters for each step to the side.
-    steps: String,
-    /// What stands directly before the text.
-    mark: String,
-    /// How deep in the tree, for guides of trees.
-    level: Option<u32>,
-    /// Whether there are more steps than [`Guide::STEPS`].
-    is_deep: bool,
+pub struct Call {
+    /// The caller.
+    pub from: Label,
+    /// The callees.
+    pub to: Vec<Label>,
+    /// Whether there are more callees.
+    pub has_more: bool,
+}
+
+impl Call {
+    /// A call of one function.
+    pub fn new(from: Label, to: Label) -> Call {
+        Call {
+            from,
+            to: vec![to],
+            has_more: false,
+        }
+    }
+}
+
+impl Cell {
+    /// What a row is about, in a list.
+    pub fn name(what: impl Into<What>) -> Cell {
+        Cell::beside(Guide::None, what)
+    }
+
+    /// What a row is about, in its place among others.
+    pub fn beside(guide: Guide, what: impl Into<What>) -> Cell {
+        Cell::Name(Box::new(Name {
+            guide,
+            what: what.into(),
+            is_faint: false,
+        }))
+    }
+}
+
+impl From<Label> for What {
+    fn from(label: Label) -> What {
+        What::Label(label)
+    }
+}
+
+impl From<Call> for What {
+    fn from(call: Call) -> What {
+        What::Call(call)
+    }
+}
+
+impl From<&str> for What {
+    fn from(text: &str) -> What {
+        What::Label(text.into())
+    }
+}
+
+impl What {
+    /// Whether it was restored from the code.
+    pub fn is_restored(&self) -> bool {
+        match self {
+            What::Label(label) | What::Fold { to: label, .. } => label.is_restored,
+            _ => false,
+        }
+    }
+}
+
+/// What stands before a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Guide {
+    /// Nothing.
+    #[default]
+    None,
+    /// The name is part of the one above.
+    Part,
+    /// It calls the function that the rows are about.
+    Caller,
+    /// It is a member of the cycle that the rows are about.
+    Member,
+    /// The function that the rows are about calls it.
+    Callee,
+    /// The lines of a tree.
+    Tree {
+        /// How deep in the tree it is.
+        level: u32,
+        /// For each step to the side, whether a line goes on below; no more than one over
+        /// [`STEPS`](Guide::STEPS) of the last ones.
+        steps: Vec<bool>,
+        /// How it hangs on the node above.
+        branch: Branch,
+    },
+    /// Arrows from jumps to where they lead.
+    Jumps(Vec<Lines>),
+}
+
+/// How a node of a tree hangs on the one above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Branch {
+    /// It is the only one.
+    Only,
+    /// Others follow.
+    Inner,
+    /// It is the last one.
+    Last,
+}
+
+/// The lines that go from one column of a row to its neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// To the row above.
+    pub up: bool,
+    /// To the row below.
+    pub down: bool,
+    /// To the column before.
+    pub left: bool,
+    /// To the column behind.
+    pub right: bool,
+    /// Whether it is the head of an arrow instead.
+    pub is_head: bool,
 }
 
 impl Guide {
     /// The maximum number of steps to the side that are drawn.
     pub const STEPS: usize = 14;
-    /// How many steps are drawn where there are more, or where there is no room for them.
-    const LAST_STEPS: usize = 6;
-
-    /// The lines before a node of a tree: two characters for each of its steps to the side, and what leads to its text.
-    /// Of more than [`STEPS`](Guide::STEPS) steps only the last ones are shown, after the level.
-    pub fn of_level(level: u32, steps: impl Into<String>, mark: impl Into<String>) -> Guide {
-        let mut steps = steps.into();
-        let is_deep = steps.chars().count() > 2 * Guide::STEPS;
-        if is_deep {
-            steps = last_steps(&steps, Guide::LAST_STEPS).to_owned();
-        }
-        Guide {
-            steps,
-            mark: mark.into(),
-            level: Some(level),
-            is_deep,
-        }
-    }
-
-    /// Adds a mark directly before the text.
-    pub fn push(&mut self, mark: &str) {
-        self.mark.push_str(mark);
-    }
-
-    /// Whether [`within`](Guide::within) can shorten it.
-    pub fn can_shrink(&self) -> bool {
-        self.level.is_some()
-    }
-
-    /// The guide in at most `width` characters, each of one column: the first steps of a tree give way to the level,
-    /// as in `⋯17 │ ├ `. What leads to the text stays, however narrow it is.
-    pub fn within(&self, width: usize) -> String {
-        let whole = self.steps.chars().count() + self.mark.chars().count();
-        let Some(level) = self.level else {
-            return format!("{}{}", self.steps, self.mark);
-        };
-        if !self.is_deep && whole <= width {
-            return format!("{}{}", self.steps, self.mark);
-        }
-        let start = format!("⋯{level} ");
-        let others = start.chars().count() + self.mark.chars().count();
-        let steps = (width.saturating_sub(others) / 2).min(Guide::LAST_STEPS);
-        format!("{start}{}{}", last_steps(&self.steps, steps), self.mark)
-    }
-}
-
-impl<S: Into<String>> From<S> for Guide {
-    fn from(mark: S) -> Guide {
-        Guide {
-            mark: mark.into(),
-            ..Guide::default()
-        }
-    }
-}
-
-/// The last steps of two characters each.
-fn last_steps(steps: &str, number: usize) -> &str {
-    let skipped = steps.chars().count().saturating_sub(2 * number);
-    let at = steps
-        .char_indices()
-        .nth(skipped)
-        .map_or(steps.len(), |(at, _)| at);
-    &steps[at..]
 }
 
 /// Rows of cells; every row has a cell for each column.

@@ -5,14 +5,15 @@ use std::cmp::Reverse;
 use proftool::analysis::cycles::Summary;
 use proftool::analysis::graph::{self, Entry};
 use proftool::callgraph::{ArcId, CycleId};
-use proftool::names::INFERRED;
+use proftool::export::shown::{self, Shown};
+use proftool::names::{Label, Mark};
 use proftool::profile::FunctionId;
 use proftool::view::Subject;
 use proftool::view::cycles::{self, CyclesView, Options};
-use proftool::view::label;
 use proftool::view::number;
+use proftool::view::page::Block;
 use proftool::view::range;
-use proftool::view::table::{Cell, Column, Role};
+use proftool::view::table::{Cell, Column, Role, What};
 
 use super::listing::{Key, Line, Listing, Look, key, key_of};
 use super::wish::{Matches, Search};
@@ -132,9 +133,8 @@ impl Lines<'_> {
                 outside: Some(portion.children.round() as u64),
                 estimate: Some(estimate.round() as u64),
             };
-            let name = self.marked(id, names.name(id).to_owned());
             let key = key_of((own, "member"), self.subject.profile, id);
-            self.line(key, Some(id), figures, name);
+            self.line(key, Some(id), figures, self.view.member(id).into());
         }
         if self.is_searched {
             return;
@@ -154,23 +154,35 @@ impl Lines<'_> {
         let inside = self.view.summary.inside(cycle);
         self.arcs(own, "inside", inside, Vec::new());
         self.remark(own, "calls", self.view.calls_line(cycle));
-        let broken = self.view.broken_text(self.subject, cycle);
-        self.remark(own, "broken", Some(broken));
+        let broken = match self.view.broken(self.subject, cycle) {
+            Block::Calls {
+                before,
+                calls,
+                after,
+            } => {
+                let calls = calls
+                    .iter()
+                    .map(|call| Shown::call(call).whole().into_owned());
+                Some(shown::sentence(&before, &calls.collect::<Vec<_>>(), &after))
+            }
+            _ => None,
+        };
+        self.remark(own, "broken", broken);
         self.remark(own, "depth", self.view.depth_line(cycle));
     }
 
     // Calls with their weights, below what stands in place of calls that are not known.
-    fn arcs(&mut self, own: Key, title: &str, arcs: Vec<ArcId>, unknown: Vec<(u64, String)>) {
+    fn arcs(&mut self, own: Key, title: &str, arcs: Vec<ArcId>, unknown: Vec<(u64, Label)>) {
         if arcs.is_empty() && unknown.is_empty() {
             return;
         }
         self.heading(key((own, title)), title.to_owned());
-        for (weight, name) in unknown {
+        for (weight, label) in unknown {
             let figures = Figures {
                 total: Some(weight),
                 ..Figures::default()
             };
-            self.line(key((own, title, &name)), None, figures, name);
+            self.line(key((own, title, &label.text)), None, figures, label.into());
         }
         for id in arcs {
             let arc = &self.view.summary.graph.graph.arcs()[id];
@@ -182,8 +194,8 @@ impl Lines<'_> {
                 total: Some(weight).filter(|_| has_stacks),
                 ..Figures::default()
             };
-            let (to, text) = (arc.to, self.view.arc(id));
-            self.line(key, Some(to), figures, text);
+            let (to, call) = (arc.to, self.view.arc(id));
+            self.line(key, Some(to), figures, call.into());
             if let Some(line) = self.lines.last_mut().filter(|_| !has_stacks) {
                 line.cells[TOTAL] = Cell::Count(weight);
             }
@@ -204,8 +216,6 @@ impl Lines<'_> {
         let title = "functions that call themselves: max depth, mean depth";
         self.heading(key("recursive"), title.to_owned());
         for id in found {
-            let (names, graph) = (&self.view.graph, &self.view.summary.graph);
-            let name = names.name(id).to_owned();
             let summary = self.view.summary;
             // Of a stack that is cut in the function, callers of the same function may be missing.
             let least = if summary.cut_in(id).samples > 0 {
@@ -213,22 +223,22 @@ impl Lines<'_> {
             } else {
                 ""
             };
-            let depth = summary.depths.of(id).map_or(String::new(), |depth| {
-                format!(" ({least}{}, {:.1})", depth.deepest(), depth.mean())
+            let depth = summary.depths.of(id).map(|depth| {
+                Mark::Remark(format!("{least}{}, {:.1}", depth.deepest(), depth.mean()))
             });
             let figures = Figures {
                 total: Some(self.total(id)),
                 at_most: Some(self.view.at_most(self.subject, Entry::Function(id))),
-                self_weight: Some(graph.weights.self_weight[id]),
+                self_weight: Some(summary.graph.weights.self_weight[id]),
                 ..Figures::default()
             };
-            let text = self.marked(id, name) + &depth + self.view.mark(id);
+            let label = self.view.member(id).with(depth).with(self.view.mark(id));
             let key = key_of("recursive", self.subject.profile, id);
-            self.line(key, Some(id), figures, text);
+            self.line(key, Some(id), figures, label.into());
         }
     }
 
-    fn line(&mut self, key: Key, function: Option<FunctionId>, figures: Figures, name: String) {
+    fn line(&mut self, key: Key, function: Option<FunctionId>, figures: Figures, what: What) {
         let whole = self.subject.selection.total();
         let weight = |weight: Option<u64>| weight.map_or(Cell::Nothing, Cell::Weight);
         let share = |part| Cell::Share { part, whole };
@@ -244,7 +254,7 @@ impl Lines<'_> {
                 weight(figures.outside),
                 weight(figures.total),
                 weight(figures.estimate),
-                Cell::Text(name),
+                Cell::name(what),
             ],
             look: Look::Plain,
             branch: None,
@@ -267,14 +277,5 @@ impl Lines<'_> {
 
     fn total(&self, id: FunctionId) -> u64 {
         self.view.summary.graph.total(Entry::Function(id)).round() as u64
-    }
-
-    fn marked(&self, id: FunctionId, name: String) -> String {
-        let weights = &self.view.summary.graph.weights;
-        if label::is_inferred(weights.inferred[id], weights.total[id]) {
-            format!("{}{name}", INFERRED)
-        } else {
-            name
-        }
     }
 }

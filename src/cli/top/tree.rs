@@ -4,12 +4,10 @@ use proftool::analysis::cut::{self, AtMost};
 use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Stacks};
 use proftool::base::IdVec;
-use proftool::names::{INFERRED, Labels};
 use proftool::view::Subject;
-use proftool::view::label;
 use proftool::view::number;
 use proftool::view::range;
-use proftool::view::table::{Cell, Column, Role};
+use proftool::view::table::{Cell, Column, Role, What};
 use proftool::view::tree::{Folds, VIA_COLLAPSED, via_collapsed};
 use rustc_hash::FxHashSet;
 
@@ -105,14 +103,16 @@ pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search)
         Some(at_most) if node.stub.is_none() => range::cell(node.weight(), at_most[id], whole),
         _ => Cell::Nothing,
     };
+    let unfolded = Folds::default();
+    let folds = walk.folds.unwrap_or(&unfolded);
     let lines: Vec<Line> = shown
         .iter()
         .map(|&(id, node, key, branch)| {
-            let title = walk.folds.and_then(|folds| folds.title(id));
+            let what = folds.what(&node, id, &labels, whole);
             Line {
                 key,
                 function: Some(node.function),
-                cells: cells(subject, &labels, &node, title, most(id, &node)),
+                cells: cells(what, &node, whole, most(id, &node)),
                 look: Look::Plain,
                 branch: Some(branch),
             }
@@ -304,30 +304,10 @@ fn columns(row: &'static str) -> Vec<Column> {
     ]
 }
 
-fn cells(
-    subject: &Subject,
-    labels: &Labels,
-    node: &Node,
-    title: Option<String>,
-    at_most: Cell,
-) -> Vec<Cell> {
-    let whole = subject.selection.total();
+fn cells(what: What, node: &Node, whole: u64, at_most: Cell) -> Vec<Cell> {
     let share = |part| Cell::Share { part, whole };
-    let mut name = labels.of(node.function).to_owned();
-    match title {
-        Some(title) => name = format!("{title} → {name}"),
-        None if node.inlined => name.push_str(" (inlined)"),
-        None => {}
-    }
-    if label::is_inferred(node.inferred, node.weight()) {
-        name.insert_str(0, INFERRED);
-    }
     let mut cells = match node.stub {
-        Some(_) => {
-            let share = number::percent(node.passes, whole, 2);
-            name.push_str(&format!("... ({share} %)"));
-            vec![Cell::Nothing; 5]
-        }
+        Some(_) => vec![Cell::Nothing; 5],
         None => vec![
             share(node.weight()),
             at_most,
@@ -336,6 +316,6 @@ fn cells(
             Cell::Weight(node.weight()),
         ],
     };
-    cells.push(Cell::Text(name));
+    cells.push(Cell::name(what));
     cells
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::base::{printable, shell_quoted};
-use crate::names;
+use crate::export::shown::written;
 use crate::profile::{Function, FunctionId};
 use crate::view::flat::{Flat, Row};
 use crate::view::label;
@@ -161,7 +161,10 @@ fn short_labels(subject: &Subject, functions: &[FunctionId]) -> HashMap<Function
     let names = Names::Short;
     let labels = Subject { names, ..*subject }.labels(functions.iter().copied());
     let label = |id: FunctionId| printable(labels.of(id)).into_owned();
-    let cut = |id: FunctionId| names::shortened(&printable(labels.of(id)), COLUMNS).into_owned();
+    let cut = |id: FunctionId| {
+        let label = labels.label(id);
+        written(&label).shortened(COLUMNS).into_owned()
+    };
     let mut count: HashMap<String, usize> = HashMap::new();
     for &id in functions {
         *count.entry(cut(id)).or_default() += 1;

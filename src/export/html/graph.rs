@@ -80,7 +80,7 @@ fn row(line: &Line, code: &dyn Fn(Entry) -> u64, texts: &mut Texts) -> [u64; COL
         maybe(line.samples),
         maybe(line.at_most.map(|most| most.weight)),
         u64::from(is_unknown),
-        line.called.as_deref().map_or(0, |text| texts.number(text)),
+        { line.called.as_ref() }.map_or(0, |called| texts.number(&called.text)),
         line.evidence.map_or(0, |text| texts.number(text)),
         u64::from(line.is_inferred),
     ]

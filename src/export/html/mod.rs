@@ -58,7 +58,7 @@ use self::source::{Source, Sources};
 use super::json;
 use super::naming::PRODUCER;
 use super::sentences::{self, Kind};
-use super::text::cell_text;
+use super::shown::{self, Shown};
 
 const OUTLINE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -178,7 +178,7 @@ enum Part {
     // A sentence with weights of the whole time.
     OfWeights(String),
     Table {
-        titles: Vec<&'static str>,
+        titles: Vec<Cow<'static, str>>,
         roles: Vec<&'static str>,
         rows: Vec<Vec<String>>,
         // Of each row the number of what it is about among the sums by time, from 1 on, or 0.
@@ -425,16 +425,10 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
         Role::Code => "code",
         Role::Aside => "aside",
     };
-    let text = |cell: &Cell| {
-        let guide = match cell {
-            Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide.within(usize::MAX),
-            _ => String::new(),
-        };
-        format!("{guide}{}", cell_text(cell, unit))
-    };
+    let text = |cell: &Cell| shown::before(cell, usize::MAX) + &Shown::of(cell, unit).whole();
     let row = |cells: &Vec<Cell>| cells.iter().map(text).collect();
     Part::Table {
-        titles: table.columns.iter().map(|column| column.title).collect(),
+        titles: table.columns.iter().map(shown::title).collect(),
         roles: (table.columns.iter())
             .map(|column| role(column.role))
             .collect(),

@@ -94,7 +94,7 @@ impl<'a> FunctionItem<'a> {
             samples: row.samples,
             inferred: row.inferred,
             model: row.known.model(),
-            identity: Identity::of(subject, row.function, &row.name),
+            identity: Identity::of(subject, row.function, &row.name.text),
         }
     }
 }

@@ -41,6 +41,7 @@ use super::layout::{list, value};
 use super::{owners, view_head};
 use crate::analysis::sampling_error::{CONFIDENCE, SamplingError};
 use crate::export::Advice;
+use crate::export::shown::written;
 use crate::view::Subject;
 use crate::view::quality;
 use crate::view::report::Report;
@@ -283,9 +284,10 @@ fn quality(out: &mut dyn Write, subject: &Subject, advice: &dyn Advice) -> io::R
     value(out, &calls)?;
     for line in quality::lines(subject.profile) {
         write!(out, ",\n\"{}\":", line.key)?;
+        let text = written(&line.what);
         let line = QualityLine {
             samples: line.samples,
-            text: line.what,
+            text: &text.whole(),
             remedy: { line.remedy }.and_then(|it| advice.on_remedy(it, &BTreeSet::new())),
         };
         value(out, &line)?;

@@ -6,8 +6,8 @@ use super::colors::{Colors, SHADES};
 use super::{CHAR, MARGIN, PLOT, Picture, ROW, class, cut, escaped};
 use crate::analysis::tree::{FlameFrame, Node, NodeId};
 use crate::base::{Event, Unit, printable};
-use crate::names::Labels;
-use crate::names::shortened;
+use crate::export::shown::written;
+use crate::names::{Labels, Written};
 use crate::profile::FunctionKind;
 use crate::view::label;
 use crate::view::tree::Direction;
@@ -146,7 +146,7 @@ impl Frames<'_> {
             pixels(span.end - span.start),
             ROW - 1,
         )?;
-        self.text(out, short, span, y, "")?;
+        self.text(out, &written(&self.short.label(node.function)), span, y, "")?;
         out.write_all(b"</g>\n")
     }
 
@@ -220,8 +220,8 @@ impl Frames<'_> {
             escaped(&format!("collapsed call, passed by {figures}, {share}%")),
             short = escaped(self.short.of(stub.function)),
         )?;
-        let text = format!("{}…", self.short.of(stub.function));
-        self.text(out, &text, span, y, " class=\"on-stub\"")?;
+        let text = printable(self.short.of(stub.function)) + "…";
+        self.text(out, &text.into(), span, y, " class=\"on-stub\"")?;
         out.write_all(b"</g>\n")
     }
 
@@ -229,7 +229,7 @@ impl Frames<'_> {
     fn text(
         &self,
         out: &mut dyn Write,
-        name: &str,
+        name: &Written,
         span: Span,
         y: u64,
         class: &str,
@@ -239,10 +239,9 @@ impl Frames<'_> {
         if room < NARROWEST {
             return Ok(());
         }
-        let name = printable(name);
         let text = match room {
-            0..NARROW => cut(&name, room),
-            _ => shortened(&name, room),
+            0..NARROW => cut(&name.whole(), room).into_owned().into(),
+            _ => name.shortened(room),
         };
         let x = pixels(span.start + (MARGIN + PADDING) * PARTS);
         let y = y + ROW - 5;

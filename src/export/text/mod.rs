@@ -13,12 +13,11 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-pub(in crate::export) use table::cell_text;
-
 use crate::base::printable;
 use crate::export::Advice;
 use crate::export::sentences::{self, Kind};
-use crate::names::{ARROW, display_width, fitted, shortened};
+use crate::export::shown::{self, ARROW, Shown};
+use crate::names::{Label, display_width};
 use crate::view::doctor::Status;
 use crate::view::number;
 use crate::view::page::{Block, Page};
@@ -70,17 +69,19 @@ pub fn write(
             _ => None,
         })
         .collect();
-    let mut names: Vec<(&str, usize)> = sheets.iter().flat_map(Sheet::names).collect();
-    let in_tables = names.len();
+    let mut calls_shown: Vec<(Shown, usize)> = Vec::new();
     for block in &page.blocks {
         if let Block::Calls { before, calls, .. } = block {
             let room = options.width.saturating_sub(display_width(before) + 1);
             // The rest of the line may be too short for a call, which then begins on the next one.
             let room = room.max(options.width.min(MIN_CALL));
-            names.extend(calls.iter().map(|call| (&**call, room)));
+            calls_shown.extend(calls.iter().map(|call| (Shown::call(call), room)));
         }
     }
-    let mut fitted = fitted(&names);
+    let mut names: Vec<(&Shown, usize)> = sheets.iter().flat_map(Sheet::names).collect();
+    let in_tables = names.len();
+    names.extend(calls_shown.iter().map(|(call, room)| (call, *room)));
+    let mut fitted = shown::fitted(&names);
     let mut in_sentences = fitted.split_off(in_tables).into_iter();
     let mut in_tables = fitted.into_iter();
     for sheet in &mut sheets {
@@ -104,7 +105,7 @@ pub fn write(
                 after,
             } => {
                 let calls: Vec<String> = in_sentences.by_ref().take(calls.len()).collect();
-                let text = format!("{before} {}{after}", calls.join(", "));
+                let text = shown::sentence(before, &calls, after);
                 write_sentence(out, options, "", Style::new(), &text)?;
             }
             Block::Legend { key, .. } if !is_column_shown(&sheets, key) => {
@@ -122,7 +123,7 @@ pub fn write(
             Block::Line(_)
             | Block::Legend { .. }
             | Block::Caveat(_)
-            | Block::Restored(_)
+            | Block::Meaning(_)
             | Block::Hidden(_)
             | Block::OtherEvents(_)
             | Block::BetterStacks(_)
@@ -176,7 +177,7 @@ pub fn write(
 }
 
 /// A chain of calls in at most two lines: its steps from the outermost on, as far as there is room.
-fn path_lines(title: &str, steps: &[(String, u64)], whole: u64, width: usize) -> Vec<String> {
+fn path_lines(title: &str, steps: &[(Label, u64)], whole: u64, width: usize) -> Vec<String> {
     /// The most columns of a name.
     const NAME: usize = 34;
     let indent = display_width(title) + 2;
@@ -184,7 +185,8 @@ fn path_lines(title: &str, steps: &[(String, u64)], whole: u64, width: usize) ->
     for (place, (name, part)) in steps.iter().enumerate() {
         let share = number::percent(*part, whole, 1);
         let room = width.saturating_sub(indent + ARROW.len() + share.len());
-        let step = format!("{} {share}", shortened(&printable(name), room.min(NAME)));
+        let name = shown::written(name);
+        let step = format!("{} {share}", name.shortened(room.min(NAME)));
         let step = if place == 0 {
             step
         } else {
@@ -268,7 +270,7 @@ fn styled(out: &mut dyn Write, options: &Options, style: Style, text: &str) -> i
 mod tests {
     use super::*;
     use crate::base::Unit;
-    use crate::view::table::{Cell, Column, Role, Table};
+    use crate::view::table::{Call, Cell, Column, Role, Table};
 
     struct Silent;
 
@@ -287,7 +289,9 @@ mod tests {
         let mut blocks: Vec<Block> = names.iter().map(table).collect();
         blocks.push(Block::Calls {
             before: "removing".into(),
-            calls: names.iter().map(|name| format!("{name} → f")).collect(),
+            calls: { names.iter() }
+                .map(|name| Call::new(name.clone().into(), "f".into()))
+                .collect(),
             after: String::new(),
         });
         for width in [40, 50, 60] {

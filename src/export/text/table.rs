@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use anstyle::Style;
 
 use super::{HOT, Options, TITLE, WARM, styled};
-use crate::base::{Unit, printable};
-use crate::names::{display_width, shortened_call, without_end};
-use crate::view::number;
+use crate::base::Unit;
+use crate::export::shown::{self, Shown};
+use crate::names::{display_width, without_end};
 use crate::view::table::{Cell, Column, Guide, Role, Table};
 
 const GAP: usize = 2;
@@ -35,17 +35,10 @@ const MAX_ASIDE: usize = 20;
 
 // What may not be shortened, and what may.
 struct Piece<'a> {
-    // What the cell has of it, and as it is written.
-    whole_guide: Option<&'a Guide>,
+    cell: &'a Cell,
     guide: String,
-    text: Cow<'a, str>,
+    text: Shown<'a>,
     style: Style,
-}
-
-impl Piece<'_> {
-    fn width(&self) -> usize {
-        display_width(&self.guide) + display_width(&self.text)
-    }
 }
 
 // How wide the cells of a column are.
@@ -81,15 +74,17 @@ impl<'t> Sheet<'t> {
         let extents: Vec<Extent> = (0..columns.len())
             .map(|i| {
                 let mut extent = Extent {
-                    whole: display_width(columns[i].title),
+                    whole: display_width(&shown::title(&columns[i])),
                     ..Extent::default()
                 };
                 for piece in rows.iter().map(|row| &row[i]) {
-                    let can_shrink = piece.whole_guide.is_some_and(Guide::can_shrink);
                     let guide = display_width(&piece.guide);
-                    extent.whole = extent.whole.max(piece.width());
-                    extent.guide = extent.guide.max(if can_shrink { guide } else { 0 });
-                    extent.text = extent.text.max(display_width(&piece.text));
+                    let text = piece.text.width();
+                    extent.whole = extent.whole.max(guide + text);
+                    extent.guide = extent
+                        .guide
+                        .max(if in_tree(piece.cell) { guide } else { 0 });
+                    extent.text = extent.text.max(text);
                 }
                 extent
             })
@@ -100,8 +95,7 @@ impl<'t> Sheet<'t> {
             // The same for all rows, so that those of one level stand below each other.
             let room = (widths[i] * 2 / 5).max(widths[i].saturating_sub(extent.text));
             for piece in rows.iter_mut().map(|row| &mut row[i]) {
-                let guide = piece.whole_guide.map(|guide| guide.within(room));
-                piece.guide = guide.unwrap_or_default();
+                piece.guide = shown::before(piece.cell, room);
             }
         }
         mark_lower_bounds(&mut rows, &roles, &widths);
@@ -135,12 +129,12 @@ impl<'t> Sheet<'t> {
     }
 
     // Each with the columns that there are for it.
-    pub fn names(&self) -> impl Iterator<Item = (&str, usize)> {
+    pub fn names(&self) -> impl Iterator<Item = (&Shown<'t>, usize)> {
         self.named().flat_map(move |place| {
             self.rows.iter().map(move |row| {
                 let piece = &row[place];
                 let room = self.widths[place].saturating_sub(display_width(&piece.guide));
-                (&*piece.text, room)
+                (&piece.text, room)
             })
         })
     }
@@ -149,16 +143,16 @@ impl<'t> Sheet<'t> {
     pub fn set_names(&mut self, shown: &mut impl Iterator<Item = String>) {
         for place in self.named() {
             for (row, name) in self.rows.iter_mut().zip(&mut *shown) {
-                row[place].text = Cow::Owned(name);
+                row[place].text = Shown::One(name.into());
             }
         }
     }
 
     pub fn write(&self, out: &mut dyn Write, options: &Options) -> io::Result<()> {
         let title = |column: &'t Column| Piece {
-            whole_guide: None,
+            cell: &Cell::Nothing,
             guide: String::new(),
-            text: Cow::Borrowed(column.title),
+            text: Shown::One(shown::title(column).into()),
             style: TITLE,
         };
         let titles: Vec<Piece> = self.columns.iter().map(title).collect();
@@ -172,13 +166,8 @@ impl<'t> Sheet<'t> {
 
 fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
     let mut style = Style::new();
-    let mut whole_guide = None;
     match cell {
-        Cell::Branch { guide, .. } => whole_guide = Some(guide),
-        Cell::Faint { guide, .. } => {
-            whole_guide = Some(guide);
-            style = TITLE;
-        }
+        Cell::Name(name) if name.is_faint => style = TITLE,
         Cell::Share { part, whole } => {
             let share = *part as f64 / (*whole).max(1) as f64;
             if role == Role::Heat && share >= 0.10 {
@@ -190,31 +179,23 @@ fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
         _ => {}
     }
     Piece {
-        whole_guide,
-        guide: whole_guide.map_or(String::new(), |guide| guide.within(usize::MAX)),
-        text: cell_text(cell, unit),
+        cell,
+        guide: shown::before(cell, usize::MAX),
+        text: Shown::of(cell, unit),
         style,
     }
 }
 
-// Without the lines of a tree; safe to print.
-pub(in crate::export) fn cell_text<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
-    match cell {
-        Cell::Nothing => Cow::Borrowed(""),
-        Cell::Text(text) | Cell::Branch { text, .. } | Cell::Faint { text, .. } => printable(text),
-        Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
-        Cell::Count(value) => Cow::Owned(number::grouped(*value)),
-        Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 2)),
-        Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
-        Cell::PerCall { weight, calls } => Cow::Owned(number::weight_per(*weight, *calls, unit)),
-    }
+fn in_tree(cell: &Cell) -> bool {
+    matches!(cell, Cell::Name(name) if matches!(name.guide, Guide::Tree { .. }))
 }
 
 // They can be larger, where the column that says how large is left out.
 fn mark_lower_bounds(rows: &mut [Vec<Piece>], roles: &[Role], widths: &[usize]) {
     for bound in (1..roles.len()).filter(|&i| roles[i] == Role::Bound && widths[i] == 0) {
-        for row in rows.iter_mut().filter(|row| !row[bound].text.is_empty()) {
-            row[bound - 1].text.to_mut().insert_str(0, AT_LEAST);
+        for row in rows.iter_mut().filter(|row| row[bound].text.width() > 0) {
+            let text = format!("{AT_LEAST}{}", row[bound - 1].text.whole());
+            row[bound - 1].text = Shown::One(text.into());
         }
     }
 }
@@ -311,9 +292,9 @@ fn write_row(
         first = false;
         let room = width.saturating_sub(display_width(&piece.guide));
         let text = match role {
-            Role::Name => Cow::Borrowed(&*piece.text),
-            Role::Code => without_end(&piece.text, room),
-            _ => shortened_call(&piece.text, room),
+            Role::Name => piece.text.whole(),
+            Role::Code => Cow::Owned(without_end(&piece.text.whole(), room).into_owned()),
+            _ => piece.text.shortened(room),
         };
         let used = display_width(&piece.guide) + display_width(&text);
         let right = matches!(role, Role::Figure | Role::Spare | Role::Bound | Role::Heat);

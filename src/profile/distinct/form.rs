@@ -1,7 +1,5 @@
 //! What can stand behind a name that several functions share.
 
-use std::fmt::Write;
-
 use super::super::{FunctionId, Profile, in_brackets};
 
 /// What can stand behind a name.
@@ -51,15 +49,27 @@ impl Form {
         }
         match self {
             Form::Declaration | Form::ModuleAndDeclaration => {
-                let line = function.declared_at.as_ref()?;
-                let file = last_parts(&line.file, parts);
-                write!(text, " ({file}:{})", line.line)
+                text.push_str(&self.declaration(profile, id, parts)?);
             }
-            Form::Address | Form::ModuleAndAddress => write!(text, " {:#x}", function.address?),
-            Form::Module => Ok(()),
+            Form::Address | Form::ModuleAndAddress => {
+                text.push_str(&format!(" {:#x}", function.address?));
+            }
+            Form::Module => {}
         }
-        .expect("writing to a String does not fail");
         Some(text)
+    }
+
+    /// The end of the label, if that is a declaration.
+    pub(super) fn declaration(
+        self,
+        profile: &Profile,
+        id: FunctionId,
+        parts: usize,
+    ) -> Option<String> {
+        let is_shown = matches!(self, Form::Declaration | Form::ModuleAndDeclaration);
+        let line = profile.functions[id].declared_at.as_ref()?;
+        let file = last_parts(&line.file, parts);
+        is_shown.then(|| format!(" ({file}:{})", line.line))
     }
 
     pub(super) fn parts(self, profile: &Profile, id: FunctionId) -> usize {

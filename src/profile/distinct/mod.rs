@@ -44,18 +44,27 @@ use crate::base::IdVec;
 #[derive(Clone, Debug, Default)]
 pub struct DistinctNames {
     /// In order of function. There may be millions.
-    of: Vec<(FunctionId, Box<str>)>,
+    of: Vec<(FunctionId, DistinctName)>,
+}
+
+/// A label.
+#[derive(Clone, Debug, Default)]
+pub struct DistinctName {
+    /// All of it.
+    pub text: Box<str>,
+    /// The number of bytes at its end that are the declaration: ` (a.c:12)`.
+    pub declaration: u32,
 }
 
 impl DistinctNames {
     /// The label of a function that shares its name; `None` where the name is enough.
-    pub fn of(&self, function: FunctionId) -> Option<&str> {
+    pub fn of(&self, function: FunctionId) -> Option<&DistinctName> {
         let place = self.of.binary_search_by_key(&function, |(id, _)| *id);
-        Some(&*self.of[place.ok()?].1)
+        Some(&self.of[place.ok()?].1)
     }
 
     /// The functions that have labels and these, in order of function.
-    pub fn into_rows(self) -> Vec<(FunctionId, Box<str>)> {
+    pub fn into_rows(self) -> Vec<(FunctionId, DistinctName)> {
         self.of
     }
 }
@@ -64,7 +73,7 @@ impl Profile {
     /// The name of a function that no other function of the profile has.
     pub fn name(&self, function: FunctionId) -> &str {
         let label = self.distinct_names.of(function);
-        label.unwrap_or(&self.functions[function].name)
+        label.map_or(&self.functions[function].name, |label| &label.text)
     }
 
     /// What a function with this name can be called where others share the name: the name with what
@@ -178,7 +187,7 @@ struct Making<'a, 'n> {
     groups: Vec<Group<'a>>,
     name: &'n dyn Fn(FunctionId) -> Cow<'a, str>,
     by_name: HashTable<(u64, Holder)>,
-    labels: Vec<(FunctionId, Box<str>)>,
+    labels: Vec<(FunctionId, DistinctName)>,
     is_labelled: IdVec<FunctionId, bool>,
     /// The places of the labels, by their text; seeded for each run, so that no file can foresee
     /// which of them collide.
@@ -255,9 +264,10 @@ impl<'a> Making<'a, '_> {
                 *counts.entry(fuller(id)).or_default() += 1;
             }
             let is_alone = |text: &String| counts.get(text) == Some(&1);
-            self.give_to(&mut left, &name, is_kept, |id| {
-                Some(fuller(id)).filter(is_alone)
-            });
+            let text = |id| Some(fuller(id)).filter(is_alone);
+            for (id, text) in self.free(&mut left, &name, is_kept, text) {
+                self.give(id, text, 0);
+            }
         }
         // No form distinguishes functions that have everything in common; there may be a
         // million of them.
@@ -276,7 +286,7 @@ impl<'a> Making<'a, '_> {
             if form == Form::Address
                 && let Some(longer) = names.longer
             {
-                self.give_to(&mut left, &name, is_kept, |id| Some(longer(id)));
+                self.give_longer(&mut left, &name, is_kept, longer);
             }
             // Functions that the whole text does not tell apart need another form.
             let whole = self.counted(&name, form, &distinct, usize::MAX);
@@ -302,13 +312,14 @@ impl<'a> Making<'a, '_> {
                     text(id, parts).filter(|text| alone(text, &texts))
                 });
                 for (id, text) in settled {
-                    self.give(id, text);
+                    let declaration = form.declaration(self.profile, id, parts);
+                    self.give(id, text, declaration.map_or(0, |it| it.len()));
                 }
             }
             left.extend(able);
         }
         if let Some(longer) = names.longer {
-            self.give_to(&mut numbered, &name, is_kept, |id| Some(longer(id)));
+            self.give_longer(&mut numbered, &name, is_kept, longer);
         }
         numbered.extend(left);
         numbered.sort_unstable();
@@ -321,7 +332,7 @@ impl<'a> Making<'a, '_> {
                     break text;
                 }
             };
-            self.give(id, text);
+            self.give(id, text, 0);
         }
         self.groups[group].members = members;
     }
@@ -343,31 +354,40 @@ impl<'a> Making<'a, '_> {
         settled
     }
 
-    fn give_to(
+    fn give_longer(
         &mut self,
         left: &mut Vec<FunctionId>,
         name: &str,
         is_kept: bool,
-        text: impl Fn(FunctionId) -> Option<String>,
+        longer: &dyn Fn(FunctionId) -> String,
     ) {
-        for (id, text) in self.free(left, name, is_kept, text) {
-            self.give(id, text);
+        for (id, text) in self.free(left, name, is_kept, |id| Some(longer(id))) {
+            let known = self.profile.distinct_names.of(id);
+            self.give(
+                id,
+                text,
+                known.map_or(0, |known| known.declaration as usize),
+            );
         }
     }
 
-    fn give(&mut self, id: FunctionId, label: String) {
+    fn give(&mut self, id: FunctionId, label: String, declaration: usize) {
         let hash = |label: &str| self.hasher.hash_one(label);
         let labels = &self.labels;
         let place = labels.len() as u32;
-        let hash_of = |&place: &u32| hash(&labels[place as usize].1);
+        let hash_of = |&place: &u32| hash(&labels[place as usize].1.text);
         self.given.insert_unique(hash(&label), place, hash_of);
-        self.labels.push((id, label.into_boxed_str()));
+        let label = DistinctName {
+            text: label.into_boxed_str(),
+            declaration: declaration as u32,
+        };
+        self.labels.push((id, label));
         self.is_labelled[id] = true;
     }
 
     /// Whether a label is this.
     fn is_given(&self, text: &str) -> bool {
-        let is_same = |&place: &u32| *self.labels[place as usize].1 == *text;
+        let is_same = |&place: &u32| *self.labels[place as usize].1.text == *text;
         self.given
             .find(self.hasher.hash_one(text), is_same)
             .is_some()

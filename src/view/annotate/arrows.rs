@@ -9,11 +9,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::view::table::Lines;
+
 /// The most lanes; jumps that find none have no arrow.
 const LANES: usize = 6;
 
 /// What stands before each of `rows` rows; `jumps` has the row of each jump and that of its target.
-pub(super) fn beside(rows: usize, jumps: &[(usize, usize)]) -> Vec<String> {
+pub(super) fn beside(rows: usize, jumps: &[(usize, usize)]) -> Vec<Vec<Lines>> {
     let mut by_length: Vec<(usize, usize, usize)> = jumps
         .iter()
         .map(|&(from, to)| (from.min(to), from.max(to), from))
@@ -42,69 +44,68 @@ pub(super) fn beside(rows: usize, jumps: &[(usize, usize)]) -> Vec<String> {
         arrows.push((first, last, from, lane));
     }
     if lanes.is_empty() {
-        return vec![String::new(); rows];
+        return vec![Vec::new(); rows];
     }
-    // The lanes from the left to the right, and the head of the arrow.
-    let width = lanes.len() + 1;
-    let mut drawn = vec![[' '; LANES + 1]; rows];
-    for &(first, last, _, lane) in &arrows {
-        for row in &mut drawn[first + 1..last] {
-            row[lanes.len() - 1 - lane] = '│';
+    // The lanes from the left to the right, the head of the arrow, and a space.
+    let head = lanes.len();
+    let mut drawn = vec![vec![Lines::default(); head + 2]; rows];
+    for (first, last, from, lane) in arrows {
+        let column = head - 1 - lane;
+        for (at, row) in drawn[first..=last].iter_mut().enumerate() {
+            let at = first + at;
+            row[column].up |= at > first;
+            row[column].down |= at < last;
+            if at > first && at < last {
+                continue;
+            }
+            row[column].right = true;
+            for lines in &mut row[column + 1..=head] {
+                (lines.left, lines.right) = (true, true);
+            }
+            row[head].is_head |= at != from;
         }
     }
-    for &(first, last, from, lane) in &arrows {
-        let column = lanes.len() - 1 - lane;
-        for (at, corner) in [(first, '╭'), (last, '╰')] {
-            let row = &mut drawn[at];
-            row[column] = match (row[column], corner) {
-                (' ', corner) => corner,
-                ('─', '╭') => '┬',
-                ('─', _) => '┴',
-                _ => '├',
-            };
-            for cell in &mut row[column + 1..width - 1] {
-                *cell = match *cell {
-                    ' ' => '─',
-                    '│' => '┼',
-                    '╭' => '┬',
-                    '╰' => '┴',
-                    other => other,
-                };
-            }
-            let head = &mut row[width - 1];
-            if at != from {
-                *head = '▶';
-            } else if *head == ' ' {
-                *head = '─';
-            }
-        }
-    }
-    let text = |row: [char; LANES + 1]| row[..width].iter().chain(&[' ']).collect();
-    drawn.into_iter().map(text).collect()
+    drawn
 }
 
 #[cfg(test)]
 mod tests {
-    use super::beside;
+    use super::{Lines, beside};
+
+    fn drawn(rows: &[&str]) -> Vec<Vec<Lines>> {
+        let lines = |c: char| Lines {
+            up: "│╰├┼┴".contains(c),
+            down: "│╭├┼┬".contains(c),
+            left: "─▶┼┴┬".contains(c),
+            right: "─▶┼┴┬╭╰├".contains(c),
+            is_head: c == '▶',
+        };
+        rows.iter()
+            .map(|row| row.chars().map(lines).collect())
+            .collect()
+    }
 
     #[test]
     fn arrows_lead_from_jumps_to_targets_and_cross() {
-        assert_eq!(beside(3, &[]), ["", "", ""]);
-        assert_eq!(beside(3, &[(0, 2)]), ["╭─ ", "│  ", "╰▶ "]);
-        assert_eq!(beside(2, &[(1, 0)]), ["╭▶ ", "╰─ "]);
+        assert_eq!(beside(3, &[]), drawn(&["", "", ""]));
+        assert_eq!(beside(3, &[(0, 2)]), drawn(&["╭─ ", "│  ", "╰▶ "]));
+        assert_eq!(beside(2, &[(1, 0)]), drawn(&["╭▶ ", "╰─ "]));
         let crossing = beside(4, &[(0, 2), (1, 3)]);
-        assert_eq!(crossing, [" ╭─ ", "╭┼─ ", "│╰▶ ", "╰─▶ "]);
+        assert_eq!(crossing, drawn(&[" ╭─ ", "╭┼─ ", "│╰▶ ", "╰─▶ "]));
         // A jump that is a target, too.
-        assert_eq!(beside(3, &[(1, 2), (2, 0)]), ["╭─▶ ", "│╭─ ", "╰┴▶ "]);
+        assert_eq!(
+            beside(3, &[(1, 2), (2, 0)]),
+            drawn(&["╭─▶ ", "│╭─ ", "╰┴▶ "])
+        );
         // What leads nowhere or to itself has no arrow.
-        assert_eq!(beside(2, &[(0, 0), (0, 7)]), ["", ""]);
+        assert_eq!(beside(2, &[(0, 0), (0, 7)]), drawn(&["", ""]));
     }
 
     #[test]
     fn any_number_of_jumps_keeps_the_width() {
         let jumps: Vec<(usize, usize)> = (0..100).map(|row| (row, 199 - row)).collect();
         let rows = beside(200, &jumps);
-        let width = rows[0].chars().count();
-        assert!(width <= 8 && rows.iter().all(|row| row.chars().count() == width));
+        let width = rows[0].len();
+        assert!(width <= 8 && rows.iter().all(|row| row.len() == width));
     }
 }

@@ -11,7 +11,7 @@ use crate::names::{Form, in_form, of_text, segments};
 use crate::profile::{Instruction, Listing, Origin};
 use crate::view::number;
 use crate::view::page::Block;
-use crate::view::table::{Cell, Column, Guide, Role, Table};
+use crate::view::table::{Cell, Column, Guide, Name, Role, Table, What};
 use crate::view::{Names, Subject};
 
 /// Machine code with its weights.
@@ -168,15 +168,16 @@ impl CodeView {
             rows.push((instruction.address, table.rows.len()));
             rows_of.resize(table.rows.len(), None);
             rows_of.push(Some(RowOf::Instruction(number)));
-            let callee = self
-                .callee_named(instruction, subject.names)
-                .map_or(String::new(), |callee| format!(" <{callee}>"));
+            let what = What::Instruction {
+                text: instruction.text.to_string(),
+                callee: self.callee_named(instruction, subject.names),
+            };
             table.rows.push(row(
                 (line.self_weight, whole.0),
                 (Some(line.total), whole.1),
                 instruction.calls,
                 Cell::Text(format!("{:x}", instruction.address)),
-                Cell::Text(format!("{}{callee}", instruction.text)),
+                Cell::name(what),
             ));
         }
         self.draw(&mut table, &rows);
@@ -233,15 +234,16 @@ impl CodeView {
             .text(file, position.line)
             .map(|text| expanded(text.trim_start()));
         let inlined = position.inlined.map(|name| &self.listing.names[name]);
-        let inlined = inlined.map_or(String::new(), |name| {
-            format!(" (inlined {})", brief(subject.names, name))
-        });
-        let place = format!("{name}:{}{inlined}", position.line);
         let mut cells = vec![Cell::Nothing; 6];
-        cells.push(Cell::Faint {
-            guide: Guide::default(),
-            text: text.map_or(place.clone(), |text| format!("{place}  {text}")),
-        });
+        cells.push(Cell::Name(Box::new(Name {
+            guide: Guide::None,
+            what: What::Source {
+                place: format!("{name}:{}", position.line),
+                inlined: inlined.map(|name| brief(subject.names, name).into_owned()),
+                text,
+            },
+            is_faint: true,
+        })));
         Some(cells)
     }
 
@@ -257,21 +259,12 @@ impl CodeView {
             })
             .collect();
         let guides = arrows::beside(table.rows.len(), &jumps);
-        for (row, guide) in table.rows.iter_mut().zip(guides) {
-            if let Some(cell @ Cell::Text(_)) = row.last_mut()
-                && let Cell::Text(text) = std::mem::replace(cell, Cell::Nothing)
-            {
-                *cell = Cell::Branch {
-                    guide: guide.into(),
-                    text,
-                };
-            } else if let Some(Cell::Faint { guide: before, .. }) = row.last_mut() {
-                *before = guide.into();
-            } else if let Some(cell) = row.last_mut() {
-                *cell = Cell::Branch {
-                    guide: guide.trim_end().into(),
-                    text: String::new(),
-                };
+        for (row, lines) in table.rows.iter_mut().zip(guides) {
+            let guide = Guide::Jumps(lines);
+            match row.last_mut() {
+                Some(Cell::Name(name)) => name.guide = guide,
+                Some(cell) => *cell = Cell::beside(guide, ""),
+                None => {}
             }
         }
     }

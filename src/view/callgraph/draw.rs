@@ -16,10 +16,10 @@ impl CallGraphView<'_> {
             drawing.frames.push(format!("cycle {}", cycle.index() + 1));
         }
         for &id in &self.functions {
-            let name = self.name(id).to_owned();
             let mut node = Node {
+                name: self.label(id),
                 tooltip: subject.with_module(subject.name(id), id),
-                lines: vec![name],
+                lines: Vec::new(),
                 heat: None,
                 frame: self.cycle(id),
             };
@@ -44,7 +44,8 @@ impl CallGraphView<'_> {
             drawing.arrows.push(Arrow {
                 from: self.index(arc.from),
                 to: self.index(arc.to),
-                label,
+                label: label.into(),
+                calls: None,
                 heat,
                 dashed: !arc.is_call() || self.summary.measured.is_some() && !arc.is_observed(),
             });

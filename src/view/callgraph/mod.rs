@@ -24,7 +24,7 @@ use super::table::{Cell, Column, Role, Table};
 use crate::analysis::code::Summary;
 use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallArc, CycleId};
-use crate::names::Labels;
+use crate::names::{Label, Labels};
 use crate::profile::{CallKind, FunctionCode, FunctionId};
 
 pub use self::part::Part;
@@ -99,6 +99,10 @@ impl CallGraphView<'_> {
     /// What a function of the part is called.
     pub fn name(&self, function: FunctionId) -> &str {
         self.labels.of(function)
+    }
+
+    pub(super) fn label(&self, function: FunctionId) -> Label {
+        self.labels.label(function)
     }
 
     /// The place of a function of the part in [`CallGraphView::functions`].

@@ -7,7 +7,7 @@ use crate::base::Unit;
 use crate::callgraph::{CallArc, CycleId};
 use crate::profile::{CallKind, FunctionId};
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
-use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::table::{Call, Cell, Column, Guide, Role, Table, What};
 use crate::view::{Subject, caveats, number};
 
 /// How many callees or callers a page names where not all were asked for.
@@ -138,9 +138,13 @@ impl CallGraphView<'_> {
                     .graph
                     .callers(id)
                     .map(|arc| &self.summary.graph.arcs()[arc]);
-                self.neighbours(&mut table, subject, "← ", callers.collect(), |arc| {
-                    arc.from
-                });
+                self.neighbours(
+                    &mut table,
+                    subject,
+                    Guide::Caller,
+                    callers.collect(),
+                    |arc| arc.from,
+                );
             }
             let callees: Vec<&CallArc> = self
                 .summary
@@ -151,21 +155,18 @@ impl CallGraphView<'_> {
             let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
                 share(subject, total),
-                Cell::Text(self.name(id).to_owned()),
+                Cell::name(self.label(id)),
                 Cell::Count(callees.iter().map(|arc| arc.sites()).sum()),
                 Cell::Nothing,
                 self.cycle_number(id),
                 Cell::Nothing,
             ]);
-            self.neighbours(&mut table, subject, "→ ", callees, |arc| arc.to);
+            self.neighbours(&mut table, subject, Guide::Callee, callees, |arc| arc.to);
             let indirect = self.code(subject, id).indirect_calls;
             if indirect > 0 {
                 table.rows.push(vec![
                     Cell::Nothing,
-                    Cell::Branch {
-                        guide: "  → ".into(),
-                        text: "[not known]".into(),
-                    },
+                    Cell::beside(Guide::Callee, "[not known]"),
                     Cell::Count(indirect),
                     Cell::Text("indirect".into()),
                     Cell::Nothing,
@@ -205,7 +206,7 @@ impl CallGraphView<'_> {
         &self,
         table: &mut Table,
         subject: &Subject,
-        mark: &str,
+        guide: Guide,
         mut arcs: Vec<&CallArc>,
         end: impl Fn(&CallArc) -> FunctionId,
     ) {
@@ -220,10 +221,7 @@ impl CallGraphView<'_> {
             let measured = self.summary.measured.is_some();
             table.rows.push(vec![
                 share(subject, measured.then_some(arc.weight)),
-                Cell::Branch {
-                    guide: format!("  {mark}").into(),
-                    text: self.name(end(arc)).to_owned(),
-                },
+                Cell::beside(guide.clone(), self.label(end(arc))),
                 Cell::Count(sites(arc)),
                 Cell::Text(kinds(arc)),
                 self.cycle_number(end(arc)),
@@ -234,10 +232,7 @@ impl CallGraphView<'_> {
         if !rest.is_empty() {
             table.rows.push(vec![
                 Cell::Nothing,
-                Cell::Branch {
-                    guide: format!("  {mark}").into(),
-                    text: format!("… {} more", number::grouped(rest.len() as u64)),
-                },
+                Cell::beside(guide, What::More(rest.len())),
                 Cell::Count(rest.iter().map(|arc| sites(arc)).sum()),
                 Cell::Nothing,
                 Cell::Nothing,
@@ -271,7 +266,7 @@ impl CallGraphView<'_> {
             let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
                 share(subject, total),
-                Cell::Text(self.name(id).to_owned()),
+                Cell::name(self.label(id)),
                 Cell::Count(callees.map(|arc| arc.sites()).sum()),
                 Cell::Count(taken),
                 Cell::Count(self.code(subject, id).pointers_in_data),
@@ -328,19 +323,18 @@ impl CallGraphView<'_> {
                 inside.filter(|arc| arc.is_call() && self.summary.cycles.share(arc.to, id));
             let mut callees: Vec<&CallArc> = inside.collect();
             callees.sort_by_key(|arc| (Reverse((arc.weight, arc.sites())), self.name(arc.to)));
-            let names: Vec<&str> = callees
-                .iter()
-                .take(3)
-                .map(|arc| self.name(arc.to))
-                .collect();
-            let more = if callees.len() > 3 { ", …" } else { "" };
+            let call = Call {
+                from: self.label(id),
+                to: { callees.iter() }
+                    .take(3)
+                    .map(|arc| self.label(arc.to))
+                    .collect(),
+                has_more: callees.len() > 3,
+            };
             let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
                 share(subject, total),
-                Cell::Branch {
-                    guide: "  ".into(),
-                    text: format!("{} → {}{more}", self.name(id), names.join(", ")),
-                },
+                Cell::beside(Guide::Part, call),
                 Cell::Count(callees.iter().map(|arc| arc.sites()).sum()),
                 Cell::Nothing,
                 Cell::Nothing,
@@ -350,10 +344,7 @@ impl CallGraphView<'_> {
         if let Some(more) = members.len().checked_sub(shown).filter(|&more| more > 0) {
             table.rows.push(vec![
                 Cell::Nothing,
-                Cell::Branch {
-                    guide: "  ".into(),
-                    text: format!("… {} more", number::grouped(more as u64)),
-                },
+                Cell::beside(Guide::Part, What::More(more)),
                 Cell::Nothing,
                 Cell::Nothing,
                 Cell::Nothing,

@@ -6,17 +6,16 @@ use super::CyclesView;
 use crate::analysis::graph::Entry;
 use crate::base::Unit;
 use crate::callgraph::{ArcId, CycleId};
+use crate::names::{Label, Mark};
 use crate::profile::FunctionId;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
-use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::table::{Call, Cell, Column, Role, Table, What};
 use crate::view::{Subject, basis, caveats, label, number, range};
 
 /// How many members, arcs and functions a page names where not all were asked for.
 const ROWS: usize = 12;
 /// How many functions that call themselves it lists then.
 const RECURSIVE: usize = 10;
-/// How the sentence on the calls that break a cycle begins.
-const BROKEN_BEFORE: &str = "removing";
 
 impl CyclesView<'_> {
     /// The page.
@@ -112,12 +111,7 @@ impl CyclesView<'_> {
         blocks.extend(self.cut_line(cycle).map(Block::Line));
         blocks.extend(self.arc_table(subject, "inside", self.summary.inside(cycle), Vec::new()));
         blocks.extend(self.calls_line(cycle).map(Block::Line));
-        let (calls, after) = self.broken(subject, cycle);
-        blocks.push(Block::Calls {
-            before: BROKEN_BEFORE.into(),
-            calls,
-            after,
-        });
+        blocks.push(self.broken(subject, cycle));
         blocks.extend(self.depth_line(cycle).map(Block::Line));
     }
 
@@ -132,7 +126,7 @@ impl CyclesView<'_> {
             range::behind(subject, self.at_most(subject, Entry::Cycle(cycle)), " %"),
         );
         let heading = if self.summary.only_through_pointer[cycle] {
-            heading + label::THROUGH_POINTER
+            heading + " (through a pointer)"
         } else {
             heading
         };
@@ -149,7 +143,7 @@ impl CyclesView<'_> {
 
     /// The calls into a cycle, and with their weights what stands in place of calls that are not
     /// known: where stacks begin in the cycle, and the marks of incomplete ones.
-    pub fn entries(&self, cycle: CycleId) -> (Vec<ArcId>, Vec<(u64, String)>) {
+    pub fn entries(&self, cycle: CycleId) -> (Vec<ArcId>, Vec<(u64, Label)>) {
         let entries = self.summary.entries(cycle).into_iter();
         let is_from_mark = |id: &ArcId| {
             self.graph
@@ -186,19 +180,12 @@ impl CyclesView<'_> {
                 Cell::Weight(portion.children.round() as u64),
                 Cell::Weight(total(id)),
                 Cell::Weight(estimate.round() as u64),
-                label::cell(
-                    self.graph.name(id),
-                    self.summary.graph.weights.inferred[id],
-                    self.summary.graph.weights.total[id],
-                ),
+                Cell::name(self.member(id)),
             ]);
         }
         if let Some(more) = members.len().checked_sub(limit).filter(|&more| more > 0) {
             let mut row = vec![Cell::Nothing; table.columns.len() - 1];
-            row.push(Cell::Text(format!(
-                "… {} more",
-                number::grouped(more as u64)
-            )));
+            row.push(Cell::name(What::More(more)));
             table.rows.push(row);
         }
         range::if_filled(if self.shows_estimate() {
@@ -206,6 +193,13 @@ impl CyclesView<'_> {
         } else {
             table.without(&["estimate"])
         })
+    }
+
+    /// A member of a cycle, marked if it was restored.
+    pub fn member(&self, function: FunctionId) -> Label {
+        let weights = &self.summary.graph.weights;
+        let (inferred, total) = (weights.inferred[function], weights.total[function]);
+        label::marked(self.graph.label(function), inferred, total)
     }
 
     /// Whether Fonseca's estimate has a column. It knows nothing of arcs that are cut, and without stacks
@@ -225,14 +219,14 @@ impl CyclesView<'_> {
 
     /// What came into a cycle without a caller: where stacks begin in it, and by mark where they are
     /// not whole. A stack begins once, so that the weights of a mark's arcs can be added.
-    fn unknown_entries(&self, cycle: CycleId, from_marks: Vec<ArcId>) -> Vec<(u64, String)> {
+    fn unknown_entries(&self, cycle: CycleId, from_marks: Vec<ArcId>) -> Vec<(u64, Label)> {
         if !self.summary.graph.has_stacks() {
             return Vec::new();
         }
         let mut entries = Vec::new();
         let root = self.summary.graph.attribution.cycles[cycle].root.total();
         if root > 0.0 {
-            entries.push((root.round() as u64, "<spontaneous>".to_owned()));
+            entries.push((root.round() as u64, "<spontaneous>".into()));
         }
         let mut marks: Vec<(FunctionId, u64)> = Vec::new();
         for id in from_marks {
@@ -247,7 +241,7 @@ impl CyclesView<'_> {
         }
         let named = marks
             .into_iter()
-            .map(|(mark, sum)| (sum, self.graph.name(mark).to_owned()));
+            .map(|(mark, sum)| (sum, self.graph.label(mark)));
         entries.extend(named);
         entries
     }
@@ -258,7 +252,7 @@ impl CyclesView<'_> {
         subject: &Subject,
         title: &'static str,
         arcs: Vec<ArcId>,
-        without_arc: Vec<(u64, String)>,
+        without_arc: Vec<(u64, Label)>,
     ) -> Option<Block> {
         let stacks = self.summary.graph.has_stacks();
         let mut table = Table::new(vec![
@@ -270,29 +264,27 @@ impl CyclesView<'_> {
             },
             Column::new("arc", title, Role::Name),
         ]);
-        let mut row = |weight: u64, text: String| {
+        let mut row = |weight: u64, what: What| {
             let share = Cell::Share {
                 part: weight,
                 whole: subject.selection.total(),
             };
             table.rows.push(if stacks {
-                vec![share, Cell::Weight(weight), Cell::Text(text)]
+                vec![share, Cell::Weight(weight), Cell::name(what)]
             } else {
-                vec![Cell::Nothing, Cell::Count(weight), Cell::Text(text)]
+                vec![Cell::Nothing, Cell::Count(weight), Cell::name(what)]
             });
         };
-        for (weight, text) in without_arc {
-            row(weight, text);
+        for (weight, label) in without_arc {
+            row(weight, label.into());
         }
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         for &id in arcs.iter().take(limit) {
-            row(self.summary.weight(id), self.arc(id));
+            row(self.summary.weight(id), self.arc(id).into());
         }
         if let Some(more) = arcs.len().checked_sub(limit).filter(|&more| more > 0) {
-            let text = format!("… {} more", number::grouped(more as u64));
-            table
-                .rows
-                .push(vec![Cell::Nothing, Cell::Nothing, Cell::Text(text)]);
+            let more = Cell::name(What::More(more));
+            table.rows.push(vec![Cell::Nothing, Cell::Nothing, more]);
         }
         (!table.rows.is_empty()).then(|| {
             if stacks {
@@ -303,21 +295,15 @@ impl CyclesView<'_> {
         })
     }
 
-    /// A call of a cycle by names: `parse → expr`.
-    pub fn arc(&self, id: ArcId) -> String {
+    /// A call of a cycle.
+    pub fn arc(&self, id: ArcId) -> Call {
         let arc = &self.summary.graph.graph.arcs()[id];
-        let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
-        label::call(&format!("{from} → {to}"), arc)
+        let to = self.graph.label(arc.to).with(label::mark(arc));
+        Call::new(self.graph.label(arc.from), to)
     }
 
     /// The sentence on what to leave out of a cycle so that it is none.
-    pub fn broken_text(&self, subject: &Subject, cycle: CycleId) -> String {
-        let (calls, after) = self.broken(subject, cycle);
-        format!("{BROKEN_BEFORE} {}{after}", calls.join(", "))
-    }
-
-    /// The calls that break a cycle, and the end of the sentence on them.
-    fn broken(&self, subject: &Subject, cycle: CycleId) -> (Vec<String>, String) {
+    pub fn broken(&self, subject: &Subject, cycle: CycleId) -> Block {
         let breaking = &self.summary.breaking[cycle];
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         let named = breaking.arcs.iter().take(limit);
@@ -356,8 +342,11 @@ impl CyclesView<'_> {
         } else {
             ""
         };
-        let after = format!("{more} breaks the cycle ({weight}{best}{gaps})");
-        (calls, after)
+        Block::Calls {
+            before: "removing".into(),
+            calls,
+            after: format!("{more} breaks the cycle ({weight}{best}{gaps})"),
+        }
     }
 
     /// How often the cycle is entered and passed, where all of its calls were counted beside stacks.
@@ -439,15 +428,12 @@ impl CyclesView<'_> {
                 }),
                 Cell::Count(self.summary.cut_in(id).samples),
                 calls.map_or(Cell::Nothing, Cell::Count),
-                Cell::Text(self.graph.full_name(Entry::Function(id)) + self.mark(id)),
+                Cell::name(self.graph.indexed(id).with(self.mark(id))),
             ]);
         }
         if let Some(more) = self.recursive.len().checked_sub(limit).filter(|&n| n > 0) {
             let mut row = vec![Cell::Nothing; table.columns.len() - 1];
-            row.push(Cell::Text(format!(
-                "… {} more",
-                number::grouped(more as u64)
-            )));
+            row.push(Cell::name(What::More(more)));
             table.rows.push(row);
         }
         let mut left_out = Vec::new();
@@ -463,14 +449,13 @@ impl CyclesView<'_> {
         range::if_filled(table.without(&left_out))
     }
 
-    /// What stands behind the name of a function that recurses.
-    pub fn mark(&self, function: FunctionId) -> &'static str {
+    /// What is to be said of a function that recurses.
+    pub fn mark(&self, function: FunctionId) -> Option<Mark> {
         if self.summary.recurses_across_gap(function) {
-            label::ACROSS_GAP
-        } else if self.summary.recurses_through_pointer(function) {
-            label::THROUGH_POINTER
+            Some(Mark::AcrossGap)
         } else {
-            ""
+            let may = self.summary.recurses_through_pointer(function);
+            may.then_some(Mark::ThroughPointer)
         }
     }
 

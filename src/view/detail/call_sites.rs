@@ -2,6 +2,7 @@
 
 use super::{Options, without_weights};
 use crate::analysis::call_sites::CallSite;
+use crate::names::{Label, Mark};
 use crate::profile::LineId;
 use crate::view::Subject;
 use crate::view::flat::reaches;
@@ -64,12 +65,12 @@ impl Listed {
     }
 
     /// The table for people.
-    pub(super) fn table<'n>(
+    pub(super) fn table(
         &self,
         subject: &Subject,
         side: Side,
         whole: u64,
-        name: impl Fn(&CallSite) -> &'n str,
+        label: impl Fn(&CallSite) -> Label,
     ) -> Table {
         let title = match side {
             Side::Made => "descendant",
@@ -82,11 +83,10 @@ impl Listed {
             Column::new("name", title, Role::Name),
         ]);
         for site in &self.sites {
-            let name = match (site.inlined, side) {
-                (false, _) => name(site).to_owned(),
-                (true, Side::Made) => format!("{} (inlined)", name(site)),
-                (true, Side::Received) => format!("inlined into {}", name(site)),
-            };
+            let mark = site.inlined.then_some(match side {
+                Side::Made => Mark::Inlined,
+                Side::Received => Mark::InlinedInto,
+            });
             table.rows.push(vec![
                 Cell::Share {
                     part: site.weight,
@@ -94,7 +94,7 @@ impl Listed {
                 },
                 Cell::Weight(site.weight),
                 Cell::Text(site.line.map_or("?".into(), |line| place(subject, line))),
-                Cell::Text(name),
+                Cell::name(label(site).with(mark)),
             ]);
         }
         without_weights(table, subject)

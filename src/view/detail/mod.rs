@@ -8,7 +8,7 @@ pub use call_sites::Listed;
 use self::call_sites::{Side, place};
 use self::depths::steps;
 use super::flat::reaches;
-use super::page::{Block, HiddenBy, HiddenRows, Page};
+use super::page::{Block, HiddenBy, HiddenRows, Meaning, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, basis, caveats, label, number};
 use crate::analysis::call_sites::CallSite;
@@ -16,7 +16,7 @@ use crate::analysis::cut::{AtMost, Unknown};
 use crate::analysis::detail::{Basis, Detail, Neighbour, Rule};
 use crate::analysis::function::Summary;
 use crate::analysis::lines::LineWeight;
-use crate::names::Labels;
+use crate::names::{Label, Labels, Mark};
 use crate::profile::FunctionId;
 
 /// Which lines are shown.
@@ -225,7 +225,7 @@ impl DetailView {
         }
         let mut shown = self.callers.iter().chain(&self.descendants);
         if shown.any(|other| other.inferred) {
-            blocks.push(Block::Restored(label::LEGEND_OF_CALLS.into()));
+            blocks.push(Block::Meaning(Meaning::ByCode));
         }
         blocks.extend(caveats::foot_of(subject));
         Page {
@@ -302,7 +302,7 @@ impl DetailView {
             Column::new("module", "module", Role::Aside),
         ]);
         let counts = subject.profile.counts.as_ref();
-        let mut row = |part, other: Option<&Neighbour>, name: String, module: &str| {
+        let mut row = |part, other: Option<&Neighbour>, label: Label, module: &str| {
             let whole = detail.total;
             let counted = other.zip(counts).and_then(|(other, counts)| {
                 let (from, to) = if callers {
@@ -330,27 +330,24 @@ impl DetailView {
                     weight: part,
                     calls: row.calls,
                 }),
-                Cell::Text(name),
+                Cell::name(label),
                 Cell::Text(module.into()),
             ]);
         };
         for other in shown {
-            let star = if other.recursive { " *" } else { "" };
-            let by_code = if other.inferred { label::BY_CODE } else { "" };
-            let name = format!("{}{star}{by_code}", self.name(other.function));
-            row(
-                other.weight,
-                Some(other),
-                name,
-                subject.module(other.function),
-            );
+            let label = { self.labels.label(other.function) }
+                .with(other.recursive.then_some(Mark::LeadsBack))
+                .with(other.inferred.then_some(Mark::ByCode));
+            let module = subject.module(other.function);
+            row(other.weight, Some(other), label, module);
         }
         if callers && detail.outermost > 0 {
             let root = match detail.basis {
-                Basis::Stacks => ".root. (outermost on its stack)",
-                Basis::Calls { .. } => ".root. (no counted caller)",
+                Basis::Stacks => "outermost on its stack",
+                Basis::Calls { .. } => "no counted caller",
             };
-            row(detail.outermost, None, root.into(), "");
+            let root = Label::from(".root.").with(Mark::Remark(root.into()));
+            row(detail.outermost, None, root, "");
         }
         if counts.is_none() {
             table = table.without(&["calls", "weight_per_call"]);
@@ -417,8 +414,8 @@ impl DetailView {
             blocks.push(Block::Space);
             blocks.push(Block::Heading(side.heading().into()));
             if !listed.sites.is_empty() {
-                let name = |site: &CallSite| self.name(site.function);
-                blocks.push(Block::Table(listed.table(subject, side, whole, name)));
+                let label = |site: &CallSite| self.labels.label(site.function);
+                blocks.push(Block::Table(listed.table(subject, side, whole, label)));
             }
             blocks.extend(more(listed.hidden, ("line", "lines")));
         }

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::GraphView;
 use crate::analysis::graph::Entry;
+use crate::names::Label;
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::number::rounded;
@@ -65,21 +66,15 @@ impl GraphView<'_> {
                 self.summary.total(Entry::Function(id)),
                 self.summary.portion(Entry::Function(id)).self_weight,
             );
-            let mut lines = vec![
-                label::marked(
-                    self.name(id),
-                    self.summary.weights.inferred[id],
-                    self.summary.weights.total[id],
-                ),
-                total_of(Entry::Function(id)),
-                format!("({})", percent(own)),
-            ];
+            let mut lines = vec![total_of(Entry::Function(id)), format!("({})", percent(own))];
             if let Some(calls) = &self.summary.calls {
                 let calls = &calls.functions[id];
                 let mark = if calls.is_least { "≥" } else { "" };
                 lines.extend(calls.known().map(|calls| format!("{mark}{calls}×")));
             }
+            let weights = &self.summary.weights;
             drawing.nodes.push(Node {
+                name: label::marked(self.label(id), weights.inferred[id], weights.total[id]),
                 lines,
                 tooltip: subject.with_module(subject.name(id), id),
                 heat: Some(share(total)),
@@ -96,20 +91,19 @@ impl GraphView<'_> {
             if arc.is_observed() && is_small && !within {
                 continue;
             }
-            let mut label = match weight {
-                Some(weight) if arc.is_observed() => label::call(&percent(weight), arc),
-                _ => String::new(),
-            };
-            if let Some(calls) = arc.calls.filter(|&calls| calls > 0) {
-                let line = if label.is_empty() { "" } else { " " };
+            let weight = weight.filter(|_| arc.is_observed());
+            let calls = arc.calls.filter(|&calls| calls > 0).map(|calls| {
                 let mark = if arc.calls_are_least { "≥" } else { "" };
-                label.push_str(&format!("{line}{mark}{calls}×"));
-            }
+                format!("{mark}{calls}×")
+            });
             drawing.arrows.push(Arrow {
                 from,
                 to,
-                label,
-                heat: weight.filter(|_| arc.is_observed()).map(share),
+                label: weight.map_or_else(Label::default, |weight| {
+                    Label::from(percent(weight)).with(label::mark(arc))
+                }),
+                calls,
+                heat: weight.map(share),
                 dashed: !arc.is_observed(),
             });
         }

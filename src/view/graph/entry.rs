@@ -14,8 +14,6 @@ use rustc_hash::FxHashMap;
 
 /// How many callers or callees an entry names where not all were asked for.
 const NEIGHBOURS: usize = 10;
-/// The mark of numbers of calls of which there may have been more.
-pub(super) const LEAST: &str = "≥";
 /// How many members of a cycle it names then.
 const MEMBERS: usize = 20;
 
@@ -60,14 +58,23 @@ pub struct Line {
     pub portion: Option<Portion>,
     /// The number of samples.
     pub samples: Option<u64>,
-    /// The numbers of calls, as gprof has them: `2/3`, `5+1`.
-    pub called: Option<String>,
+    /// The numbers of calls.
+    pub called: Option<Called>,
     /// The evidence for an arc.
     pub origin: Option<Origin>,
     /// The same as text.
     pub evidence: Option<&'static str>,
     /// Whether most of the weight rests on restored frames.
     pub is_inferred: bool,
+}
+
+/// Numbers of calls, as gprof has them: `2/3`, `5+1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// The numbers.
+    pub text: String,
+    /// Whether there may have been more.
+    pub is_least: bool,
 }
 
 impl Line {
@@ -96,17 +103,30 @@ struct Neighbour {
     total: Option<f64>,
     portion: Option<Portion>,
     arc: CallArc,
-    called: Option<String>,
+    called: Option<Called>,
 }
 
 /// Numbers of calls, marked where there may have been more.
-fn at_least(is_least: bool, calls: &dyn std::fmt::Display) -> String {
-    let mark = if is_least { LEAST } else { "" };
-    format!("{mark}{calls}")
+fn at_least(is_least: bool, calls: &dyn std::fmt::Display) -> Called {
+    let mark = if is_least { "≥" } else { "" };
+    Called {
+        text: format!("{mark}{calls}"),
+        is_least,
+    }
+}
+
+impl Called {
+    /// A part of these.
+    fn of(self, all: Called) -> Called {
+        Called {
+            text: format!("{}/{}", self.text, all.text),
+            is_least: self.is_least || all.is_least,
+        }
+    }
 }
 
 /// Calls of a cycle or of a member: `outside+inside`, the unknown callers counted as outside.
-fn outside_and_inside(outside: u64, unknown: u64, inside: u64, is_least: bool) -> String {
+fn outside_and_inside(outside: u64, unknown: u64, inside: u64, is_least: bool) -> Called {
     let outside = outside.saturating_add(unknown);
     at_least(is_least, &format!("{outside}+{inside}"))
 }
@@ -305,7 +325,7 @@ impl GraphView<'_> {
             if within {
                 calls
             } else {
-                format!("{calls}/{}", self.shown_calls_into(arc.to))
+                calls.of(self.shown_calls_into(arc.to))
             }
         });
         Neighbour {
@@ -333,7 +353,7 @@ impl GraphView<'_> {
         if let Some((calls, _)) = sum.arc.calls.zip(self.summary.calls.as_ref()) {
             // Of the callee's group: the same for all, or of callees, each of its own.
             let calls = at_least(sum.arc.calls_are_least, &calls);
-            sum.called = Some(format!("{calls}/{}", self.shown_calls_into(other.arc.to)));
+            sum.called = Some(calls.of(self.shown_calls_into(other.arc.to)));
         }
     }
 
@@ -352,8 +372,8 @@ impl GraphView<'_> {
         outside.saturating_add(unknown)
     }
 
-    /// The same as text.
-    fn shown_calls_into(&self, function: FunctionId) -> String {
+    /// The same as it is shown.
+    fn shown_calls_into(&self, function: FunctionId) -> Called {
         let is_least = self.summary.calls.as_ref().is_some_and(|calls| {
             match self.summary.cycles.of()[function] {
                 Some(cycle) => calls.cycles[cycle].is_least,
@@ -363,7 +383,7 @@ impl GraphView<'_> {
         at_least(is_least, &self.calls_into(function))
     }
 
-    fn called(&self, function: FunctionId) -> Option<String> {
+    fn called(&self, function: FunctionId) -> Option<Called> {
         let calls = &self.summary.calls.as_ref()?.functions[function];
         let others = calls.by_others().saturating_add(calls.unknown);
         let all = match (others, calls.recursive) {

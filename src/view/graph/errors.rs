@@ -9,7 +9,7 @@ use crate::callgraph::ArcId;
 use crate::profile::FunctionId;
 use crate::view::number::rounded;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
-use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::table::{Call, Cell, Column, Role, Second, Table};
 use crate::view::{Subject, number};
 
 /// How many rows of each table are shown where not all were asked for.
@@ -59,7 +59,10 @@ impl GraphView<'_> {
 
     /// The arcs, the largest difference first.
     pub fn arc_errors(&self, subject: &Subject) -> Table {
-        let mut table = Table::new(columns("caller → callee"));
+        let mut table = Table::new(columns("caller"));
+        if let Some(names) = table.columns.last_mut() {
+            names.second = Some(Second::Callee("callee"));
+        }
         let Some(errors) = &self.summary.errors else {
             return table;
         };
@@ -71,7 +74,7 @@ impl GraphView<'_> {
         rows.sort_by_key(|(id, error)| (Reverse(rounded(error.of_propagated().abs())), *id));
         for (id, error) in rows {
             let arc = &self.summary.graph.arcs()[id];
-            let name = format!("{} → {}", self.name(arc.from), self.name(arc.to));
+            let call = Call::new(self.label(arc.from), self.label(arc.to));
             let deviation = rounded(self.summary.standard_error(id, &error));
             table.rows.push(vec![
                 Cell::Weight(rounded(error.measured)),
@@ -79,7 +82,7 @@ impl GraphView<'_> {
                 difference(subject, error.of_propagated()),
                 Cell::Weight(deviation),
                 Cell::Text(if error.is_significant() { "*" } else { "" }.into()),
-                Cell::Text(name),
+                Cell::name(call),
             ]);
         }
         table
@@ -118,7 +121,7 @@ impl GraphView<'_> {
                 difference(subject, wrong),
                 Cell::Nothing,
                 Cell::Nothing,
-                Cell::Text(self.name(id).to_owned()),
+                Cell::name(self.label(id)),
             ]);
         }
         table.without(&["deviation", "flag"])

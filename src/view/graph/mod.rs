@@ -30,7 +30,7 @@ use super::Subject;
 use crate::analysis::graph::{Entry, Summary};
 use crate::base::IdVec;
 use crate::callgraph::CycleId;
-use crate::names::Labels;
+use crate::names::{Label, Labels};
 use crate::profile::{FunctionId, FunctionKind};
 
 pub use self::draw::Pruning;
@@ -198,5 +198,10 @@ impl GraphView<'_> {
     /// What a function is called.
     pub fn name(&self, function: FunctionId) -> &str {
         self.labels.of(function)
+    }
+
+    /// The same as a value to be shown.
+    pub fn label(&self, function: FunctionId) -> Label {
+        self.labels.label(function)
     }
 }

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 
 use super::GraphView;
-use super::entry::{LEAST, Line};
+use super::entry::Line;
 use crate::analysis::graph::Model;
 use crate::callgraph::CallArc;
+use crate::names::Mark;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
+use crate::view::table::Call;
 use crate::view::{Subject, basis, caveats, flat, label, number, range, rows};
 
 /// How many arcs that were left out are named.
@@ -36,7 +38,7 @@ impl GraphView<'_> {
         blocks.extend(rows::unknown(subject, self.functions()));
         blocks.extend(label::legend(has_marks));
         let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
-        let is_least = |line: Line| line.called.is_some_and(|called| called.contains(LEAST));
+        let is_least = |line: Line| line.called.is_some_and(|called| called.is_least);
         blocks.extend(flat::least_legend(lines.any(is_least)));
         blocks.extend(caveats::foot_of(subject));
         Page {
@@ -103,14 +105,14 @@ impl GraphView<'_> {
             return;
         }
         let named = arcs.iter().take(NAMED).map(|arc| {
-            let (from, to) = (self.name(arc.from), self.name(arc.to));
             let samples = match (arc.samples, arc.calls) {
                 (0, Some(1)) => "1 call".to_owned(),
                 (0, Some(calls)) => format!("{} calls", number::grouped(calls)),
                 (1, _) => "1 sample".to_owned(),
                 (samples, _) => format!("{} samples", number::grouped(samples)),
             };
-            format!("{from} → {to} ({samples})")
+            let to = self.label(arc.to).with(Mark::Remark(samples));
+            Call::new(self.label(arc.from), to)
         });
         let calls = named.collect();
         let more = arcs.len().checked_sub(NAMED).filter(|&more| more > 0);

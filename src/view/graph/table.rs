@@ -5,12 +5,12 @@ use super::entry::{Line, Relation, Who};
 use crate::analysis::attribution::Portion;
 use crate::analysis::graph::Entry;
 use crate::callgraph::{ArcId, CallArc, Origin};
-use crate::names::INFERRED;
+use crate::names::{Label, Mark};
 use crate::profile::FunctionId;
 use crate::view::label::OfCallers;
 use crate::view::number::rounded;
-use crate::view::table::{Cell, Column, Role, Table};
-use crate::view::{Figures, Subject, label, number, range, rows};
+use crate::view::table::{Cell, Column, Guide, Name, Role, Table, What};
+use crate::view::{Figures, Subject, label, range, rows};
 
 /// The rows of one function's entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,9 +58,7 @@ impl GraphView<'_> {
             }
             for line in self.lines(entry) {
                 from_code |= is_known_from_code(&line);
-                table
-                    .rows
-                    .push(self.row(subject, &line, &|entry| self.full_name(entry)));
+                table.rows.push(self.row(subject, &line, true));
             }
         }
         range::if_filled(table.without(&self.empty_columns(from_code)))
@@ -96,9 +94,7 @@ impl GraphView<'_> {
                 Who::Entry(Entry::Function(id)) => Some(id),
                 _ => None,
             });
-            table
-                .rows
-                .push(self.row(subject, &line, &|entry| self.name_in_cycle(entry)));
+            table.rows.push(self.row(subject, &line, false));
         }
         let table = table.without(&["index"]);
         let lines = self.lines(Entry::Function(function));
@@ -110,10 +106,10 @@ impl GraphView<'_> {
         }
     }
 
-    fn row(&self, subject: &Subject, line: &Line, name: &dyn Fn(Entry) -> String) -> Vec<Cell> {
+    fn row(&self, subject: &Subject, line: &Line, is_indexed: bool) -> Vec<Cell> {
         let whole = subject.selection.total();
         let index = match (line.relation, line.who) {
-            (Relation::Primary, Who::Entry(entry)) => Cell::Text(self.index_text(entry)),
+            (Relation::Primary, Who::Entry(entry)) => Cell::Index(self.index(entry)),
             _ => Cell::Nothing,
         };
         let share = |part: f64| Cell::Share {
@@ -135,61 +131,62 @@ impl GraphView<'_> {
             portion.map_or(Cell::Nothing, |portion| amount(portion.self_weight)),
             portion.map_or(Cell::Nothing, |portion| amount(portion.children)),
             line.samples.map_or(Cell::Nothing, Cell::Count),
-            line.called.clone().map_or(Cell::Nothing, Cell::Text),
-            self.who(line, unseen, name),
+            { line.called.as_ref() }.map_or(Cell::Nothing, |called| text(&called.text)),
+            self.who(line, unseen, is_indexed),
             line.evidence
                 .map_or(Cell::Nothing, |evidence| Cell::Text(evidence.into())),
         ]
     }
 
-    fn who(&self, line: &Line, unseen: bool, name: &dyn Fn(Entry) -> String) -> Cell {
+    fn who(&self, line: &Line, is_faint: bool, is_indexed: bool) -> Cell {
         let guide = match line.relation {
-            Relation::Caller => "  ← ",
-            Relation::Primary => "",
-            Relation::Member => "  · ",
-            Relation::Callee => "  → ",
+            Relation::Caller => Guide::Caller,
+            Relation::Primary => Guide::None,
+            Relation::Member => Guide::Member,
+            Relation::Callee => Guide::Callee,
         };
-        let text = match line.who {
-            Who::Spontaneous => "<spontaneous>".to_owned(),
-            Who::Unknown => "<not known>".to_owned(),
-            Who::More(more) => format!("… {} more", number::grouped(more as u64)),
-            Who::Entry(entry) => name(entry),
+        let label = |label: Label| {
+            What::Label(Label {
+                is_restored: line.is_inferred,
+                ..label
+            })
         };
-        let mark = if line.is_inferred { INFERRED } else { "" };
-        let guide = format!("{guide}{mark}").into();
-        if unseen {
-            Cell::Faint { guide, text }
-        } else {
-            Cell::Branch { guide, text }
-        }
+        let what = match line.who {
+            Who::Spontaneous => label("<spontaneous>".into()),
+            Who::Unknown => label("<not known>".into()),
+            Who::More(more) => What::More(more),
+            Who::Entry(Entry::Function(id)) if is_indexed => label(self.indexed(id)),
+            Who::Entry(Entry::Function(id)) => label(self.in_cycle(id)),
+            Who::Entry(entry @ Entry::Cycle(cycle)) => What::Cycle {
+                number: self.summary.number(cycle),
+                index: is_indexed.then(|| self.index(entry)),
+            },
+        };
+        Cell::Name(Box::new(Name {
+            guide,
+            what,
+            is_faint,
+        }))
     }
 
-    /// `[3]`, the place in the order of totals.
-    fn index_text(&self, entry: Entry) -> String {
-        let place = match entry {
+    /// The place in the order of totals, from 1; 0 for none.
+    fn index(&self, entry: Entry) -> u32 {
+        match entry {
             Entry::Function(id) => self.places.0[id],
             Entry::Cycle(cycle) => self.places.1[cycle],
-        };
-        match place {
-            0 => String::new(),
-            place => format!("[{place}]"),
         }
     }
 
-    /// The name with cycle and index: `parse <cycle 1> [3]`.
-    pub(in crate::view) fn full_name(&self, entry: Entry) -> String {
-        format!("{} {}", self.name_in_cycle(entry), self.index_text(entry))
+    /// A function with its cycle and its index.
+    pub(in crate::view) fn indexed(&self, function: FunctionId) -> Label {
+        let index = self.index(Entry::Function(function));
+        self.in_cycle(function).with(Mark::Index(index))
     }
 
-    /// The name with its cycle: `parse <cycle 1>`.
-    fn name_in_cycle(&self, entry: Entry) -> String {
-        match entry {
-            Entry::Cycle(cycle) => format!("<cycle {} as a whole>", self.summary.number(cycle)),
-            Entry::Function(id) => match self.summary.cycles.of()[id] {
-                Some(cycle) => format!("{} <cycle {}>", self.name(id), self.summary.number(cycle)),
-                None => self.name(id).to_owned(),
-            },
-        }
+    fn in_cycle(&self, function: FunctionId) -> Label {
+        let cycle = self.summary.cycles.of()[function];
+        let mark = cycle.map(|cycle| Mark::Cycle(self.summary.number(cycle)));
+        self.label(function).with(mark)
     }
 
     /// All functions, cycles, roots and arcs, a row each.

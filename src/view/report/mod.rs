@@ -184,7 +184,7 @@ fn questions(report: &Report, subject: &Subject, recurses: bool) -> Vec<Question
     // Filters take labels as well, which may be shorter.
     let label = hottest
         .filter(|_| wait.is_none())
-        .map(|row| row.name.clone());
+        .map(|row| row.name.text.clone());
     let short = [pattern, label]
         .into_iter()
         .flatten()
@@ -210,7 +210,7 @@ impl Report {
         let rows = self
             .functions
             .iter()
-            .map(|(row, _)| (row.function, &*row.name));
+            .map(|(row, _)| (row.function, &*row.name.text));
         let figures = self.figures(subject).without(&[range::KEY]);
         label::with_identities(figures, subject, rows)
     }
@@ -230,7 +230,7 @@ impl Report {
             let place = |line: &HotLine| Cell::Text(format!("{}:{}", line.file, line.line));
             let mut cells = Vec::from(flat::figures(row, whole));
             cells.extend([
-                Cell::Text(row.name.clone()),
+                Cell::name(row.name.clone()),
                 line.as_ref().map_or(Cell::Nothing, place),
                 Cell::Text(row.module.clone()),
             ]);

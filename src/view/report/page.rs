@@ -3,10 +3,11 @@
 use super::{Report, THREADS};
 use crate::analysis::report::InCode;
 use crate::base::{Event, Unit};
+use crate::names::{Label, Mark};
 use crate::profile::ThreadId;
 use crate::view::basis::{self, Total};
-use crate::view::page::{Block, Page};
-use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::page::{Block, Meaning, Page};
+use crate::view::table::{Cell, Column, Role, Table, What};
 use crate::view::tree::HotLines;
 use crate::view::{Figures, Subject, caveats, certainty, flat, number, owners, quality, range};
 
@@ -94,7 +95,7 @@ impl Report {
             let folded = self.folded.iter().zip(&shown);
             let mut folded = folded.filter(|it| *it.1).take(rows);
             if folded.any(|(names, _)| !names.is_empty()) {
-                blocks.push(folded_legend());
+                blocks.push(Block::Meaning(Meaning::Same));
             }
             blocks.extend(legend);
         }
@@ -133,13 +134,13 @@ impl Report {
         ]);
         let whole = subject.selection.total();
         for &(wait, part) in waits {
-            let caller = wait.caller.map(|caller| labels.of(caller).to_owned());
+            let name = |id| Cell::name(labels.label(id));
             table.rows.push(vec![
                 Cell::Share { part, whole },
                 Cell::Weight(part),
-                Cell::Text(labels.of(wait.function).to_owned()),
+                name(wait.function),
                 Cell::Text(subject.module(wait.function).to_owned()),
-                caller.map_or(Cell::Nothing, Cell::Text),
+                wait.caller.map_or(Cell::Nothing, name),
             ]);
         }
         let heading = format!("Innermost user-space functions by {what}, callers in other modules");
@@ -203,15 +204,14 @@ impl Report {
         let name = table.columns.iter().position(|column| column.key == "name");
         for (row, folded) in table.rows.iter_mut().zip(&self.folded) {
             let cell = name.and_then(|name| row.get_mut(name));
-            if let Some(Cell::Text(text) | Cell::Branch { text, .. }) = cell
-                && !folded.is_empty()
+            if let Some(Cell::Name(name)) = cell
+                && let What::Label(label) = &mut name.what
             {
-                match folded.as_slice() {
-                    [only] if only.chars().count() <= SHORT_NAME => {
-                        text.push_str(&format!(" (+{only})"))
-                    }
-                    more => text.push_str(&format!(" (+{})", more.len())),
-                }
+                label.marks.extend(match folded.as_slice() {
+                    [] => None,
+                    [only] if only.chars().count() <= SHORT_NAME => Some(Mark::Same(only.clone())),
+                    more => Some(Mark::SameNumber(more.len())),
+                });
             }
         }
         // The total comes first, what it is at most directly behind it.
@@ -258,7 +258,7 @@ impl Report {
     fn who(&self, subject: &Subject) -> Vec<Block> {
         let whole = subject.selection.total();
         let mut blocks = Vec::new();
-        let mut section = |title: &'static str, rows: Vec<(String, u64)>| {
+        let mut section = |title: &'static str, rows: Vec<(Label, u64)>| {
             let more = rows.len().saturating_sub(THREADS);
             if rows.len() < 2 {
                 return;
@@ -272,7 +272,7 @@ impl Report {
                 let cells = [
                     Cell::Share { part, whole },
                     Cell::Weight(part),
-                    Cell::Text(name),
+                    Cell::name(name),
                 ];
                 table.rows.push(cells.into());
             }
@@ -282,13 +282,13 @@ impl Report {
                 blocks.push(Block::Line(format!("… {more} more")));
             }
         };
-        section("command", self.commands.clone());
+        let command = |(name, weight): &(String, u64)| (name.clone().into(), *weight);
+        section("command", self.commands.iter().map(command).collect());
         let thread = |&(id, weight): &(ThreadId, u64)| {
             let thread = &subject.profile.threads[id];
-            (
-                format!("{} (pid {}, tid {})", thread.comm, thread.pid, thread.tid),
-                weight,
-            )
+            let ids = format!("pid {}, tid {}", thread.pid, thread.tid);
+            let label = Label::from(&*thread.comm).with(Mark::Remark(ids));
+            (label, weight)
         };
         section("thread", self.threads.iter().map(thread).collect());
         blocks
@@ -358,14 +358,6 @@ pub(super) fn what_is_counted(event: &Event) -> &str {
             other => other,
         },
     }
-}
-
-/// What is behind the numbers of folded functions.
-fn folded_legend() -> Block {
-    Block::Line(
-        "(+NAME), (+N): more functions on exactly the same samples; they have no self time and do not recurse."
-            .into(),
-    )
 }
 
 /// A line on the other events of the recording.

@@ -140,7 +140,7 @@ impl Report {
                     whole,
                 },
                 total,
-                Cell::Text(row.name.clone()),
+                Cell::name(row.name.clone()),
                 place(line.as_ref()),
                 match &*row.module {
                     "" => Cell::Nothing,
@@ -198,7 +198,7 @@ impl Report {
                     part: row.self_weight,
                     whole,
                 },
-                Cell::Text(row.name.clone()),
+                Cell::name(row.name.clone()),
                 place(line.as_ref()),
             ]);
         }
@@ -250,7 +250,7 @@ impl Report {
         let labels = subject.labels(steps.iter().map(|&step| nodes[step].function));
         let step = |&step: &usize| {
             let node = &nodes[step];
-            (labels.of(node.function).to_owned(), node.weight())
+            (labels.label(node.function), node.weight())
         };
         Some(Block::Path {
             title: "heaviest path",
@@ -357,11 +357,13 @@ impl Report {
         let calls = |it: &&&(Row, _)| it.0.total.saturating_sub(it.0.self_weight) > whole / FIFTH;
         let is_short = |name: &str| name.chars().count() <= IN_COMMANDS;
         let mut roots = named.iter().filter(divides).filter(calls);
-        let root = roots.find(|it| is_short(&it.0.name));
-        let tree = root.map_or(Question::CallTree, |it| Question::Below(it.0.name.clone()));
+        let root = roots.find(|it| is_short(&it.0.name.text));
+        let tree = root.map_or(Question::CallTree, |it| {
+            Question::Below(it.0.name.text.clone())
+        });
         let mut hottest = self.functions.iter();
-        let hottest = hottest.find(|(row, _)| is_short(&row.name));
-        let detail = hottest.map(|(row, _)| Question::Detail(row.name.clone()));
+        let hottest = hottest.find(|(row, _)| is_short(&row.name.text));
+        let detail = hottest.map(|(row, _)| Question::Detail(row.name.text.clone()));
         [Some(tree), detail].into_iter().flatten().collect()
     }
 }

@@ -34,8 +34,8 @@ pub fn drawing(
         .collect();
     let labels = subject.labels(shown.iter().copied());
     let nodes = shown.iter().map(|&id| Node {
+        name: label::marked(labels.label(id), weights.inferred[id], weights.total[id]),
         lines: vec![
-            label::marked(labels.of(id), weights.inferred[id], weights.total[id]),
             total_of(id),
             format!("({})", percent(weights.self_weight[id])),
         ],
@@ -50,7 +50,8 @@ pub fn drawing(
         (share(arc.weight) * 100.0 >= pruning.edge).then(|| Arrow {
             from,
             to,
-            label: format!("{again}{}", percent(arc.weight)),
+            label: format!("{again}{}", percent(arc.weight)).into(),
+            calls: None,
             heat: Some(share(arc.weight)),
             dashed: arc.folded,
         })

@@ -17,18 +17,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::owners::{OwnerKind, Owners};
 use crate::analysis::tree::{CallTree, Node, NodeId};
 use crate::base::IdVec;
+use crate::names::Labels;
 use crate::profile::FunctionKind;
 use crate::view::Subject;
 use crate::view::flat::reaches;
-
-/// What a folded line means.
-pub(super) const LEGEND: &str = "⋯ N frames: a chain of calls outside of the project's code with nearly the same \
-    total; the last one is named, and the figures are its own.";
+use crate::view::table::What;
 
 /// A shorter chain is no line less to read.
 const SHORTEST: usize = 3;
-/// How many characters the names of owners may have that a line names.
-const NAMED: usize = 16;
 
 /// A chain of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,25 +32,10 @@ pub(super) struct Fold {
     /// The number of frames, with the last.
     pub frames: usize,
     /// Whose they are, those of the most frames first.
-    owners: Vec<String>,
+    pub owners: Vec<String>,
 }
 
 impl Fold {
-    /// `⋯ 47 frames: std, tokio`.
-    pub fn title(&self) -> String {
-        let mut names = String::new();
-        for (place, name) in self.owners.iter().enumerate() {
-            let separator = if place > 0 { ", " } else { "" };
-            if place > 0 && names.chars().count() + name.chars().count() > NAMED {
-                names.push_str(", …");
-                break;
-            }
-            names.push_str(separator);
-            names.push_str(name);
-        }
-        format!("⋯ {} frames: {names}", self.frames)
-    }
-
     /// The nodes of a chain that ends at `last`, without the last.
     pub fn others<'t>(
         &self,
@@ -97,9 +78,9 @@ impl Folds {
         self.within.contains(&node)
     }
 
-    /// What stands before the name of the last node of a chain: `⋯ 47 frames: std, tokio`.
-    pub fn title(&self, node: NodeId) -> Option<String> {
-        self.by_last.get(&node).map(Fold::title)
+    /// What the line of a node is about.
+    pub fn what(&self, node: &Node, id: NodeId, labels: &Labels, whole: u64) -> What {
+        super::what(node, labels, self.by_last.get(&id), whole)
     }
 
     /// Whether a node is in a chain with a callee.

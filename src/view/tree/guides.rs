@@ -3,7 +3,7 @@
 use super::Tree;
 use crate::analysis::tree::NodeId;
 use crate::base::IdVec;
-use crate::view::table::Guide;
+use crate::view::table::{Branch, Guide};
 
 /// Draws the lines before the names.
 pub(super) struct Guides {
@@ -46,7 +46,7 @@ impl Guides {
         let Some(parent) = parent else {
             self.open.clear();
             self.column.push(0);
-            return Guide::default();
+            return Guide::None;
         };
         self.waiting[parent] -= 1;
         self.open.truncate(above);
@@ -54,12 +54,11 @@ impl Guides {
         let last = self.waiting[parent] == 0;
         // One step more than is drawn tells that there are more.
         let drawn = above.saturating_sub(Guide::STEPS + 1);
-        let steps = self.open[drawn..].iter();
-        let steps: String = steps.map(|&open| if open { "│ " } else { "  " }).collect();
-        let mark = match (only, last) {
-            (true, _) => "↳ ",
-            (false, false) => "├ ",
-            (false, true) => "└ ",
+        let steps = self.open[drawn..].to_vec();
+        let branch = match (only, last) {
+            (true, _) => Branch::Only,
+            (false, false) => Branch::Inner,
+            (false, true) => Branch::Last,
         };
         if only && self.children[id] <= 1 {
             self.column.push(above);
@@ -67,6 +66,10 @@ impl Guides {
             self.open.push(!last);
             self.column.push(above + 1);
         }
-        Guide::of_level(node.level, steps, mark)
+        Guide::Tree {
+            level: node.level,
+            steps,
+            branch,
+        }
     }
 }

@@ -34,8 +34,8 @@ pub use self::folds::Folds;
 use self::guides::Guides;
 pub use self::hot::HotLines;
 use super::flat::reaches;
-use super::page::{Block, Page};
-use super::table::{Cell, Column, Role, Table};
+use super::page::{Block, Meaning, Page};
+use super::table::{Cell, Column, Role, Table, What};
 use super::{Figures, Subject, caveats, label, number, range, rows};
 use rustc_hash::FxHashMap;
 
@@ -44,7 +44,7 @@ use crate::analysis::cut::AtMost;
 use crate::analysis::owners::Owners;
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::IdVec;
-use crate::names::{INFERRED, Labels};
+use crate::names::{Labels, Mark};
 use crate::profile::FunctionId;
 
 /// The key of the column for what came through collapsed calls.
@@ -323,7 +323,7 @@ impl Tree {
         }
         blocks.extend(notes.below.iter().map(line));
         blocks.extend(self.stub_legends());
-        blocks.extend((!self.folds.is_empty()).then(|| Block::Line(folds::LEGEND.into())));
+        blocks.extend((!self.folds.is_empty()).then_some(Block::Meaning(Meaning::Fold)));
         blocks.extend(legend);
         blocks.extend(rows::merged(subject.profile.rows));
         let shown = self.nodes().map(|id| self.calls.nodes.at(id).function);
@@ -353,13 +353,8 @@ impl Tree {
     /// What collapsed calls and their column mean, where there are any.
     fn stub_legends(&self) -> impl Iterator<Item = Block> {
         let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
-        let stubs = nodes().any(|node| node.stub.is_some()).then(|| {
-            Block::Line(
-                "f... (N %): a collapsed call of f, which N % of the samples passed; their stacks \
-                 continue under the nearest f above."
-                    .into(),
-            )
-        });
+        let has_stubs = nodes().any(|node| node.stub.is_some());
+        let stubs = has_stubs.then_some(Block::Meaning(Meaning::Collapsed));
         let column = nodes()
             .any(|node| node.indirect > 0)
             .then(|| Block::Legend {
@@ -376,38 +371,24 @@ impl Tree {
         } else {
             ("total %", "total")
         };
-        let name = rows::tree_title(subject.profile.rows, bottom_up);
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),
             range::column(),
             Column::new("in_only_percent", "self %", Role::Figure),
             Column::new(VIA_COLLAPSED, "via collapsed %", Role::Figure),
             Column::new("weight", weight, Role::Spare),
-            Column::new("name", name, Role::Name),
+            rows::tree_column(subject.profile.rows, bottom_up),
         ]);
         let whole = subject.selection.total();
         let share = |part| Cell::Share { part, whole };
         let mut guides = Guides::new(self);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
-            let mut guide = guides.next(self, id);
-            if label::is_inferred(node.inferred, node.weight()) {
-                guide.push(INFERRED);
-            }
-            let mut text = self.name(id).to_owned();
-            match self.folds.get(&id) {
-                Some(fold) => text = format!("{} → {text}", fold.title()),
-                None if node.inlined => text.push_str(" (inlined)"),
-                None => {}
-            }
-            if node.in_code {
-                text.push_str(" (in the code)");
-            }
+            let what = what(&node, &self.labels, self.folds.get(&id), whole);
+            let name = Cell::beside(guides.next(self, id), what);
             if node.stub.is_some() {
-                let taken = number::percent(node.passes, whole, 2);
-                text.push_str(&format!("... ({taken} %)"));
                 let mut cells = vec![Cell::Nothing; 5];
-                cells.push(Cell::Branch { guide, text });
+                cells.push(name);
                 table.rows.push(cells);
                 continue;
             }
@@ -417,7 +398,7 @@ impl Tree {
                 share(node.in_only),
                 via_collapsed(&node, whole),
                 Cell::Weight(node.weight()),
-                Cell::Branch { guide, text },
+                name,
             ]);
         }
         let mut left_out = Vec::new();
@@ -431,6 +412,27 @@ impl Tree {
             left_out.push("weight");
         }
         range::if_filled(table.without(&left_out))
+    }
+}
+
+/// What a line of a tree is about: a node, or the chain that it is the last of.
+fn what(node: &Node, labels: &Labels, fold: Option<&Fold>, whole: u64) -> What {
+    let passes = |_| Mark::Collapsed {
+        part: node.passes,
+        whole,
+    };
+    let label = labels.label(node.function);
+    let label = label::marked(label, node.inferred, node.weight())
+        .with((node.inlined && fold.is_none()).then_some(Mark::Inlined))
+        .with(node.in_code.then_some(Mark::InCode))
+        .with(node.stub.map(passes));
+    match fold {
+        None => label.into(),
+        Some(fold) => What::Fold {
+            frames: fold.frames,
+            owners: fold.owners.clone(),
+            to: label,
+        },
     }
 }
 

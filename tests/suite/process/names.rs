@@ -7,14 +7,16 @@ use proftool::analysis::owners::{Charged, OwnerKind, Owners, scheduled};
 use proftool::analysis::{cycles, graph};
 use proftool::base::{Event, Language, WeightSum};
 use proftool::export::Facts;
+use proftool::export::shown::Shown;
 use proftool::export::text::{self, Options};
 use proftool::input::folded;
 use proftool::names::search::{self, Found};
-use proftool::names::{display_width, of_text, shortened_call};
+use proftool::names::{display_width, of_text};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Selection,
     Thread,
 };
+use proftool::view::table::Call;
 use proftool::view::{Figures, Names, Ranges, Subject, flat};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -517,7 +519,8 @@ proptest! {
 
     #[test]
     fn both_sides_of_an_arrow_stay(caller in name(), callee in name(), width in 12usize..80) {
-        let short = shortened_call(&format!("{caller} → {callee}"), width).into_owned();
+        let call = Call::new(caller.into(), callee.into());
+        let short = Shown::call(&call).shortened(width).into_owned();
         prop_assert!(display_width(&short) <= width);
         let (before, after) = short.split_once(" → ").unwrap();
         prop_assert!(!before.is_empty() && !after.is_empty());

@@ -260,7 +260,7 @@ fn found(profile: &Profile, text: &str) -> Vec<String> {
     let candidates: Vec<FunctionId> = profile.functions.ids().collect();
     match search::find(&subject.naming(), &candidates, text) {
         Found::One(id) => vec![profile.functions[id].name.clone()],
-        Found::Several(fitting) => fitting.into_iter().map(|(_, label)| label).collect(),
+        Found::Several(fitting) => fitting.into_iter().map(|(_, label)| label.text).collect(),
         Found::Nothing(similar) => similar.into_iter().map(|name| format!("~{name}")).collect(),
     }
 }

@@ -438,6 +438,33 @@ fn text_of_the_library_that_names_options_or_commands_is_reported() {
 }
 
 #[test]
+fn marks_beside_names_that_are_no_values_are_reported() {
+    for (line, mark) in [
+        ("const A: &str = \" \u{2192} \";", "→"),
+        ("fn g() -> char { '⋯' }", "⋯"),
+        ("fn g() -> char { '\\u{2502}' }", "│"),
+        ("fn g() { m!(\"{name} <cycle {n}>\") }", "<cycle"),
+        ("const A: [&str; 2] = [\" *\", \" (inlined)\"];", "(inlined"),
+    ] {
+        let told = format!(
+            "src/view/cell.rs:3: a text has `{mark}`; only `export` and `cli` write marks and lines"
+        );
+        line_is_told("src/view/cell.rs", line, &told);
+    }
+    let mut tree = sound();
+    let accepted = [
+        "/// `a → b`",
+        "const A: &str = \"[truncated] -> {f}<T> (2)\";",
+        "#[cfg(test)] mod tests { const A: &str = \"a → b (inlined)\"; }",
+    ];
+    tree.append("src/view/cell.rs", &format!("{}\n", accepted.join("\n")));
+    for file in ["src/export/json.rs", "src/cli/args.rs"] {
+        tree.append(file, "const B: &str = \"a → b\";\n");
+    }
+    assert_eq!(rules::check(&tree), Vec::<String>::new());
+}
+
+#[test]
 fn threads_that_are_made_elsewhere_are_reported() {
     for (line, path) in [
         ("fn f() { std::thread::spawn(g); }", "std::thread::spawn"),

@@ -541,8 +541,8 @@ proptest! {
             prop_assert_eq!(in_table.len(), present.len());
             // What is printed finds the function, and no other.
             for row in &flat.rows {
-                prop_assert_eq!(search::labelled(&profile, &row.name), Some(row.function));
-                let found = search::find(&subject.naming(), &present, &row.name);
+                prop_assert_eq!(search::labelled(&profile, &row.name.text), Some(row.function));
+                let found = search::find(&subject.naming(), &present, &row.name.text);
                 prop_assert_eq!(found, Found::One(row.function));
                 let pattern = pattern_of(profile.name(row.function));
                 let filter = Filter { focus: Regex::new(&pattern).ok(), ..Filter::default() };

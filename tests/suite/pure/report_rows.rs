@@ -44,7 +44,11 @@ fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
 
 /// The rows by total, each with what is folded into it.
 fn rows(report: &Report) -> Vec<(&str, Vec<&str>)> {
-    let names = report.by_total.rows.iter().map(|row| row.name.as_str());
+    let names = report
+        .by_total
+        .rows
+        .iter()
+        .map(|row| row.name.text.as_str());
     let folded = report.folded.iter();
     names
         .zip(folded.map(|names| names.iter().map(String::as_str).collect()))

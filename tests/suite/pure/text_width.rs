@@ -3,9 +3,9 @@
 use proftool::base::Unit;
 use proftool::export::Facts;
 use proftool::export::text::{self, Options};
-use proftool::names::{display_width, last_columns, shortened_call};
+use proftool::names::{display_width, last_columns, shortened};
 use proftool::view::page::{Block, Page};
-use proftool::view::table::{Cell, Column, Role, Table};
+use proftool::view::table::{Branch, Cell, Column, Guide, Role, Table};
 use proptest::prelude::*;
 
 /// Writes a table of two columns of names and a figure of one digit.
@@ -16,10 +16,12 @@ fn written(names: &[(String, String)], width: usize) -> String {
         Column::new("count", "n", Role::Figure),
     ]);
     for (name, module) in names {
-        let branch = Cell::Branch {
-            guide: "└─".into(),
-            text: name.clone(),
+        let guide = Guide::Tree {
+            level: 2,
+            steps: Vec::new(),
+            branch: Branch::Last,
         };
+        let branch = Cell::beside(guide, &**name);
         table
             .rows
             .push(vec![branch, Cell::Text(module.clone()), Cell::Count(7)]);
@@ -54,7 +56,7 @@ proptest! {
 
     #[test]
     fn a_shortened_name_fits_and_keeps_its_ends(text in ".{0,60}", width in 1usize..40) {
-        let short = shortened_call(&text, width);
+        let short = shortened(&text, width);
         prop_assert!(display_width(&short) <= width, "{short}");
         prop_assert!(display_width(last_columns(&text, width)) <= width);
         prop_assert!(text.ends_with(last_columns(&text, width)));
@@ -72,8 +74,8 @@ fn wide_names_do_not_shift_their_row() {
     assert_eq!(
         written(&names, 80),
         "function    module   n\n\
-         └─構文解析  日本     7\n\
-         └─e\u{301}tat      libc.so  7\n\
-         └─🦀🦀      x        7\n"
+         └ 構文解析  日本     7\n\
+         └ e\u{301}tat      libc.so  7\n\
+         └ 🦀🦀      x        7\n"
     );
 }

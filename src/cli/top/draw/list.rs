@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use proftool::base::{Unit, printable};
-use proftool::names::{display_width, fitted, shortened, shortened_call};
-use proftool::view::number;
+use proftool::export::shown::{self, Shown, fitted};
+use proftool::names::{display_width, shortened};
 use proftool::view::table::{Cell, Column, Role};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -63,7 +63,8 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
     let mut column = usize::from(body.x);
     for (title, &width) in listing.columns.iter().zip(&widths) {
         if width > 0 {
-            let text = shortened(title.title, width);
+            let text = shown::title(title);
+            let text = shortened(&text, width);
             let left = left_of(title.role, width, display_width(&text));
             put(buffer, cut(column + left), body.y, &text, paint.faint());
             column += width + GAP;
@@ -89,7 +90,7 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
                 }
                 let text = match names.get(at) {
                     Some(name) => Cow::Borrowed(&**name),
-                    None => Cow::Owned(shortened(&format_cell(cell, unit), width).into_owned()),
+                    None => Cow::Owned(text_of(cell, unit).shortened(width).into_owned()),
                 };
                 let left = left_of(title.role, width, display_width(&text));
                 let mut style = style_of(cell, title.role, paint);
@@ -147,56 +148,43 @@ fn style_of(cell: &Cell, role: Role, paint: Paint) -> Style {
                 _ => Style::new(),
             }
         }
-        Cell::Faint { .. } => paint.faint(),
+        Cell::Name(name) if name.is_faint => paint.faint(),
         _ => Style::new(),
     }
 }
 
-fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
+fn text_of<'a>(cell: &'a Cell, unit: &Unit) -> Shown<'a> {
     match cell {
-        Cell::Nothing => Cow::Borrowed(""),
-        Cell::Text(text) => printable(text),
-        Cell::Branch { guide, text } | Cell::Faint { guide, text } => {
-            Cow::Owned(format!("{}{}", guide.within(usize::MAX), printable(text)))
-        }
-        Cell::Weight(0) => Cow::Borrowed("0"),
-        Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
-        Cell::Count(value) => Cow::Owned(number::grouped(*value)),
-        Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 2)),
-        Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
-        Cell::PerCall { weight, calls } => Cow::Owned(number::weight_per(*weight, *calls, unit)),
+        Cell::Weight(0) => Shown::text("0"),
+        _ => Shown::of(cell, unit),
     }
 }
 
 // The names of a column in this width, after the lines of a tree. Different ones stay different
 // where they are shortened, as far as the width allows.
 fn texts(lines: &[&Line], column: usize, unit: &Unit, width: usize) -> Vec<String> {
-    let whole: Vec<(String, Cow<'_, str>)> = lines
+    let whole: Vec<(String, Shown)> = lines
         .iter()
         .map(|line| {
             let cell = line.cells.get(column);
             let cell = cell.filter(|_| line.look != Look::Heading);
             let cell = cell.unwrap_or(&Cell::Nothing);
-            let (guide, text) = match cell {
-                Cell::Branch { guide, text } | Cell::Faint { guide, text } => {
-                    (guide.within(width / 2), printable(text))
-                }
-                _ => (
-                    line.branch.as_ref().map_or(String::new(), guide),
-                    format_cell(cell, unit),
-                ),
-            };
-            (shortened(&guide, width).into_owned(), text)
+            let branch = line.branch.as_ref().map_or(String::new(), guide);
+            let before = branch + &shown::before(cell, width / 2);
+            let before = shortened(&before, width).into_owned();
+            (before, text_of(cell, unit))
         })
         .collect();
-    let room = |guide: &str| width.saturating_sub(display_width(guide));
-    let names: Vec<(&str, usize)> = whole
-        .iter()
-        .map(|(guide, text)| (&**text, room(guide)))
+    let room = |before: &str| width.saturating_sub(display_width(before));
+    let names: Vec<(&Shown, usize)> = { whole.iter() }
+        .map(|(before, text)| (text, room(before)))
         .collect();
     let names = fitted(&names);
     (whole.iter().zip(names))
-        .map(|((guide, _), name)| format!("{guide}{}", shortened_call(&name, room(guide))))
+        .map(|((before, text), name)| match room(before) {
+            room if display_width(&name) <= room => before.clone() + &name,
+            room => before.clone() + &text.shortened(room),
+        })
         .collect()
 }
 
@@ -224,10 +212,10 @@ fn guide(branch: &Branch) -> String {
 fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
-        let title = display_width(column.title);
+        let title = display_width(&shown::title(column));
         let lines = lines.iter().filter(|line| line.look != Look::Heading);
         let cells = lines.filter_map(|line| line.cells.get(at));
-        let length = |cell: &Cell| display_width(&format_cell(cell, unit));
+        let length = |cell: &Cell| text_of(cell, unit).width();
         widths.push(match column.role {
             Role::Name | Role::Code => NAME,
             Role::Aside => ASIDE.max(width / ASIDES).max(title),
@@ -279,7 +267,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{Column, Line, Look, Role, Unit, display_width, shortened_call, texts, widths};
+    use super::{Column, Line, Look, Role, Unit, display_width, texts, widths};
 
     #[test]
     fn different_names_stay_different_where_they_are_shortened() {
@@ -326,22 +314,6 @@ mod tests {
         for width in 0..100 {
             let widths = widths(&columns[1..], &[], &Unit::Nanoseconds, width);
             assert!(widths[0] > 0 && widths[1] > 0, "at {width} columns");
-        }
-    }
-
-    #[test]
-    fn both_names_of_a_call_stay_visible() {
-        assert_eq!(shortened_call("parse → expr", 20), "parse → expr");
-        assert_eq!(shortened_call("a → abcdefghij", 10), "a → ab…hij");
-        assert_eq!(shortened_call("abcdefghij → a", 10), "ab…hij → a");
-        let both = shortened_call("abcdefghij → klmnopqrst", 13);
-        assert_eq!(both, "a…hij → k…rst");
-        let chain = "⋯ 12 frames: std, tokio → klmnopqrst (inlined)";
-        for text in ["abcdefghij → klmnopqrst", chain] {
-            for width in 0..60 {
-                let text = shortened_call(text, width);
-                assert!(display_width(&text) <= width.max(1), "{text}");
-            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Only the command line speaks to a person about commands: string literals of the library name no
-//! option, no setting of the kernel that root changes, and no command of ours.
+//! option, no setting of the kernel that root changes, and no command of ours. And only it and the
+//! exporters write the marks beside names and the lines of trees: elsewhere they are values.
 //!
 //! Comments and docs may. So may tests, which stand behind `#[cfg(test)]` or in a file `tests.rs`.
 //! There are no exceptions: a text that has to look like an option is built from data.
@@ -14,6 +15,30 @@ use super::tree::room_of;
 /// Words of advice that are found anywhere in a text.
 const WORDS: [&str; 4] = ["sysctl", "setcap", "ulimit", "proftool "];
 
+/// Marks beside names, and what pages draw with lines.
+const MARKS: [&str; 20] = [
+    "→",
+    "←",
+    "↳",
+    "▶",
+    "⋯",
+    "│",
+    "─",
+    "├",
+    "└",
+    "┼",
+    "┬",
+    "┴",
+    "╭",
+    "╰",
+    "<cycle",
+    "(inlined",
+    "(inferred)",
+    "(in the code)",
+    "(frames missing)",
+    "... (",
+];
+
 /// Tells each literal outside of the command line that names an option or a command.
 pub fn check(map: &Map, sources: &Sources, told: &mut Vec<String>) {
     for (file, source) in sources {
@@ -22,6 +47,12 @@ pub fn check(map: &Map, sources: &Sources, told: &mut Vec<String>) {
             continue;
         }
         for (line, text) in &source.literals {
+            let mark = MARKS.iter().find(|mark| text.contains(**mark));
+            if let Some(mark) = mark.filter(|_| room_of(file) != "export") {
+                told.push(format!(
+                    "{file}:{line}: a text has `{mark}`; only `export` and `cli` write marks and lines"
+                ));
+            }
             if let Some(word) = spoken(text) {
                 told.push(format!(
                     "{file}:{line}: a text names `{word}`; the library states facts, `cli` words advice"
@@ -88,11 +119,13 @@ fn item_end(tokens: &[TokenTree], at: usize) -> usize {
     end.map_or(tokens.len(), |end| at + end + 1)
 }
 
-/// The text of a string literal as it stands in the source; `None` for other literals. White space
+/// The text of a literal of a string or a character as it stands in the source; `None` for other
+/// literals. White space
 /// that is escaped counts as such.
 fn content(literal: &str) -> Option<String> {
-    let start = literal.find('"')?;
-    let end = literal.rfind('"').filter(|&end| end > start)?;
+    let quote = if literal.ends_with('\'') { '\'' } else { '"' };
+    let start = literal.find(quote)?;
+    let end = literal.rfind(quote).filter(|&end| end > start)?;
     let raw = literal[..start].contains('r');
     let text = &literal[start + 1..end];
     if raw {
@@ -107,6 +140,10 @@ fn content(literal: &str) -> Option<String> {
             ('\\', Some('n' | 't' | 'r')) => {
                 chars.next();
                 out.push(' ');
+            }
+            ('\\', Some('u')) => {
+                let code: String = chars.by_ref().skip(2).take_while(|&c| c != '}').collect();
+                out.extend(u32::from_str_radix(&code, 16).ok().and_then(char::from_u32));
             }
             ('\\', Some(_)) => out.extend(chars.next()),
             _ => out.push(c),
