@@ -13,7 +13,7 @@ use proftool::view::{Subject, owners};
 use super::answer::{self, Forms};
 use super::classic::Classic;
 use super::failure::Misused;
-use super::look::Look;
+use super::look::{Look, Shown};
 use super::query::Query;
 use super::query::by::{By, Order, OrderParser, Rows};
 
@@ -30,6 +30,8 @@ pub struct Args {
     sort: Order,
     #[command(flatten)]
     rows: Rows,
+    #[command(flatten)]
+    shown: Shown,
     #[command(flatten)]
     classic: Classic,
     #[command(flatten)]
@@ -67,7 +69,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open_for_rows(by)?;
     let (profile, selection) = args.query.select_rows(profile, by, RowLevel::Alone)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
-    let summary = Summary::of(&profile, &selection);
+    let mut summary = Summary::of(&profile, &selection);
+    if let Some(shown) = args.shown.of(&profile)? {
+        summary.ran.retain(|id| shown.binary_search(id).is_ok());
+    }
     let options = Options {
         sort: args.sort.key,
         limit: args.look.limit(ROWS),
@@ -108,7 +113,10 @@ impl Args {
 
 fn by_crate(args: &Args, subject: &Subject) -> anyhow::Result<ExitCode> {
     let (profile, selection) = (subject.profile, subject.selection);
-    let charged = Charged::of(profile, selection, args.query.owners(profile));
+    let mut charged = Charged::of(profile, selection, args.query.owners(profile));
+    let mut shares = std::mem::take(&mut charged.shares);
+    shares.retain(|share| args.shown.has(owners::name(&charged, share)));
+    charged.shares = shares;
     let forms = Forms {
         page: &|| owners::page(subject, &charged, args.look.limit(ROWS)),
         table: &|| owners::table(subject, &charged, args.look.limit(ROWS)),

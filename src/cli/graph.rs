@@ -16,7 +16,7 @@ use super::classic::Classic;
 use super::failure::hinted;
 use super::function;
 use super::in_code::InCode;
-use super::look::{Look, share};
+use super::look::{Look, Shown, share};
 use super::query::Query;
 use super::query::by::{By, Rows};
 use super::query::open::Needs;
@@ -36,6 +36,8 @@ pub struct Args {
     /// Only this function, with all callers and callees.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
+    #[command(flatten)]
+    shown: Shown,
     /// Weights of callers.
     ///
     /// [default: measured if there are stacks, else propagated]
@@ -188,6 +190,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for name in &args.function {
         functions.extend(function::all(&subject, name)?);
     }
+    functions.extend(args.shown.of(&profile)?.into_iter().flatten());
     let counting = analysis::graph::Options {
         model: args.model,
         ..args.arcs.options(without)

@@ -6,9 +6,11 @@ use std::io::IsTerminal;
 use clap::builder::{EnumValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use proftool::export::text;
-use proftool::profile::{Profile, Selection};
+use proftool::names::search::pattern;
+use proftool::profile::{FunctionId, Profile, Selection};
 use proftool::view::flat::Sort;
 use proftool::view::{Figures, Names, Ranges, Subject};
+use regex::Regex;
 
 use super::choice::{self, Choice};
 use super::failure;
@@ -31,6 +33,34 @@ pub struct Look {
     /// Names of functions [default: short; JSON and CSV: full]
     #[arg(long, value_parser = choice::NAMES, help_heading = SHOW)]
     names: Option<Names>,
+}
+
+/// Which rows are shown. Shares stay those of all samples.
+#[derive(Args, Debug)]
+pub struct Shown {
+    /// Only rows whose name matches; --focus chooses samples.
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    show: Option<Regex>,
+}
+
+impl Shown {
+    // The functions that are shown, in order; `None` where all are.
+    pub fn of(&self, profile: &Profile) -> anyhow::Result<Option<Vec<FunctionId>>> {
+        let Some(regex) = &self.show else {
+            return Ok(None);
+        };
+        let ids = profile.functions.ids().zip(profile.matching(regex));
+        let shown: Vec<FunctionId> = ids.filter(|(_, shown)| *shown).map(|(id, _)| id).collect();
+        if shown.is_empty() {
+            anyhow::bail!("no row's name matches {regex}");
+        }
+        Ok(Some(shown))
+    }
+
+    // Whether a row is shown that is no function.
+    pub fn has(&self, name: &str) -> bool {
+        self.show.as_ref().is_none_or(|regex| regex.is_match(name))
+    }
 }
 
 /// How any answer is shown, whether it has rows of functions or not.

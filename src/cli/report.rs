@@ -12,7 +12,7 @@ use proftool::view::report::{self, Options};
 use super::answer::{self, Forms};
 use super::html;
 use super::in_code::InCode;
-use super::look::Look;
+use super::look::{Look, Shown};
 use super::query::Query;
 use super::query::open::Needs;
 use super::sources::{self, SourceChoice};
@@ -43,6 +43,8 @@ pub struct Args {
     /// taken.
     #[arg(long, value_name = "DIR|all", value_parser = sources::choice, requires = "html")]
     source: Option<SourceChoice>,
+    #[command(flatten)]
+    shown: Shown,
     #[command(flatten)]
     look: Look,
 }
@@ -96,6 +98,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = Options {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
+        shown: args.shown.of(&profile)?,
     };
     let owners = args.query.owners(&profile);
     let summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);

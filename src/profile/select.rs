@@ -263,6 +263,12 @@ impl Profile {
 
     /// For each path, whether a function on it matches.
     fn paths_through(&self, regex: &Regex) -> IdVec<PathId, bool> {
+        self.paths_with(&self.matching(regex))
+    }
+
+    /// For each function, in order of id, whether its name matches, or all of its
+    /// [distinct name](Profile::name).
+    pub fn matching(&self, regex: &Regex) -> Vec<bool> {
         // A label has to match as a whole: no pattern for a name should hit the module or the file
         // in the label of another function.
         let is_whole = |label: &str| {
@@ -280,11 +286,10 @@ impl Profile {
         let may_be_pattern = regex.as_str().starts_with('^') && regex.as_str().ends_with('$');
         let mut ids = self.functions.ids();
         let only = ids.find(|id| may_be_pattern && is_labelled(id));
-        let matching: Vec<bool> = match only {
+        match only {
             Some(only) => self.functions.ids().map(|id| id == only).collect(),
             None => self.functions.enumerate().map(matches).collect(),
-        };
-        self.paths_with(&matching)
+        }
     }
 
     fn paths_with(&self, functions: &[bool]) -> IdVec<PathId, bool> {

@@ -183,7 +183,7 @@ impl<'a> Arranged<'a> {
     fn of(subject: Subject<'a>, computed: &'a Computed) -> Arranged<'a> {
         let options = report::Options {
             limit: Some(0),
-            min: 0.0,
+            ..report::Options::default()
         };
         Arranged {
             report: report::arrange(&subject, &computed.report, &options),

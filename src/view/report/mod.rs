@@ -20,12 +20,14 @@ use crate::analysis::waits::Wait;
 use crate::profile::{FunctionId, ModuleId, ThreadId, pattern_of};
 
 /// What the report shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// The maximum number of functions in each list; `None` for all.
     pub limit: Option<usize>,
     /// Only functions with at least this share, in percent.
     pub min: f64,
+    /// The functions that may be in a list, in order; `None` for all.
+    pub shown: Option<Vec<FunctionId>>,
 }
 
 /// The hottest line of a function.
@@ -83,13 +85,17 @@ const THREADS: usize = 6;
 /// Chooses, orders and names.
 pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Report {
     let weights = &summary.flat.weights;
+    let is_shown = |id: &FunctionId| {
+        (options.shown.as_ref()).is_none_or(|shown| shown.binary_search(id).is_ok())
+    };
     let choose = |sort, limit| {
         let options = flat::Options {
             sort,
             limit,
             min: options.min,
         };
-        flat::choose(subject, weights.present().collect(), weights, &options)
+        let shown = weights.present().filter(is_shown);
+        flat::choose(subject, shown.collect(), weights, &options)
     };
     let mut by_self = choose(Sort::SelfWeight, options.limit);
     by_self.retain(|&id| weights.self_samples[id] > 0);

@@ -1,5 +1,6 @@
 //! The command line as a user meets it: messages, exit codes, widths, pipes.
 
+use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
@@ -297,6 +298,39 @@ fn the_limit_and_order_of_rows_are_kept() {
     // The keys of perf report that name a function.
     assert_eq!(names(&["--sort", "overhead,dso,symbol"]), "b a c d main");
     assert_eq!(names(&["--sort", "overhead_children,sym"]), "main a b c d");
+}
+
+#[test]
+fn rows_are_shown_by_name_and_keep_their_shares() {
+    let json = |args: &[&str]| {
+        let output = answer(&[args, &[&fixture("recursion"), "--format", "json"]].concat());
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer
+    };
+    let names = |rows: &Value| -> Vec<String> {
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| row["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all = json(&["flat"]);
+    let shown = json(&["flat", "--show", "^[ad]$"]);
+    assert_eq!(names(&shown["functions"]), ["a", "d"]);
+    for row in shown["functions"].as_array().unwrap() {
+        assert!(all["functions"].as_array().unwrap().contains(row), "{row}");
+    }
+    let report = json(&["report", "--show", "c|d"]);
+    assert_eq!(names(&report["functions"]), ["c", "d"]);
+    let graph = answer(&["graph", &fixture("recursion"), "--show", "^d$"]);
+    let text = stdout(&graph);
+    let entries = text.lines().filter(|line| line.starts_with('['));
+    assert!(
+        entries.clone().count() == 1 && entries.clone().all(|line| line.contains(" d ")),
+        "{text}"
+    );
+    let none = answer(&["flat", &fixture("recursion"), "--show", "nobody"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(stderr(&none).contains("no row's name matches nobody"));
 }
 
 #[test]

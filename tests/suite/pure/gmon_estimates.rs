@@ -73,10 +73,7 @@ fn flat_document(built: &Built) -> Value {
 
 fn report_document(built: &Built) -> Value {
     let subject = subject(built);
-    let options = report::Options {
-        limit: None,
-        min: 0.0,
-    };
+    let options = report::Options::default();
     let owners = Owners::of_profile(subject.profile, &[]);
     let summary = Summary::of(subject.profile, subject.selection, owners, false);
     let report = report::arrange(&subject, &summary, &options);

@@ -318,10 +318,7 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         Some(&Owners::of_profile(profile, &[])),
         &options,
     );
-    let options = report::Options {
-        limit: None,
-        min: 0.0,
-    };
+    let options = report::Options::default();
     let owners = Owners::of_profile(profile, &[]);
     let summary = Summary::of(profile, &selection, owners, true);
     let report = report::arrange(&subject, &summary, &options);

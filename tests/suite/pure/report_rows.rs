@@ -28,7 +28,10 @@ fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
         figures: Figures::All,
         ranges: Ranges::Hidden,
     };
-    let options = report::Options { limit, min: 0.0 };
+    let options = report::Options {
+        limit,
+        ..report::Options::default()
+    };
     let owners = Owners::of_profile(profile, &[]);
     let summary = Summary::of(profile, &selection, owners, false);
     let report = report::arrange(&subject, &summary, &options);

@@ -88,7 +88,7 @@ fn report_of(event: Event) -> (String, Vec<Question>) {
     with(event, |profile, selection, subject| {
         let options = report::Options {
             limit: Some(10),
-            min: 0.0,
+            ..report::Options::default()
         };
         let own = ["app".to_owned()];
         let owners = Owners::of_profile(profile, &own);

@@ -37,7 +37,7 @@ pub fn shown(profile: &Profile, is_screen: bool, width: usize, advice: &dyn Advi
     };
     let options = report::Options {
         limit: Some(10),
-        min: 0.0,
+        ..report::Options::default()
     };
     let owners = Owners::of_profile(profile, &[]);
     let summary = Summary::of(profile, &selection, owners, !is_screen);
