@@ -63,7 +63,7 @@ pub struct SamplingArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallGraph {
+enum CallGraph {
     // By what the functions of the program keep.
     Auto,
     // By copies whose size adapts.
@@ -71,7 +71,7 @@ pub enum CallGraph {
     Chosen(Stacks),
 }
 
-pub fn call_graph(how: &str) -> Result<CallGraph, String> {
+fn call_graph(how: &str) -> Result<CallGraph, String> {
     let stacks = match how.split_once(',') {
         None if how == "auto" => return Ok(CallGraph::Auto),
         None if how == "fp" => Stacks::frame_pointers(),

@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use clap::{Arg, Args, Command};
 
 use crate::cli::record::RecordArgs;
-use crate::cli::sampling;
 use crate::cli::top::TopArgs;
 
 const LEVEL: char = 'z';
@@ -87,9 +86,11 @@ fn read(letters: &str, known: &[&Arg]) -> Letters {
     Letters::Flags
 }
 
+// Whether a word is a way to record stacks, whatever is wrong with its size; `lbr` is perf's.
 fn names_stacks(word: Option<&OsString>) -> bool {
-    let word = word.and_then(|word| word.to_str());
-    word.is_some_and(|word| sampling::call_graph(word).is_ok())
+    let word = word.and_then(|word| word.to_str()).unwrap_or_default();
+    let kind = word.split(',').next();
+    kind.is_some_and(|kind| ["auto", "fp", "dwarf", "none", "lbr"].contains(&kind))
 }
 
 // Whether the next word is the option's value if no value is joined to it.
@@ -124,6 +125,7 @@ mod tests {
             ("p record -g fp ./x", "p record -g fp ./x"),
             ("p record -g dwarf,8192 x", "p record -g dwarf,8192 x"),
             ("p record -gfp ./x", "p record -gfp ./x"),
+            ("p record -g dwarf,1 x", "p record -g dwarf,1 x"),
             ("p record -F 99 -ag -- x", "p record -F 99 -ag=auto -- x"),
             ("p record -g -z3 x -g", "p record -g=auto -z=3 x -g"),
             ("p record -p 1 -g", "p record -p 1 -g=auto"),
