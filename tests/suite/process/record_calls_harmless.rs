@@ -392,7 +392,7 @@ static void *waits(void *none) {
 int main(void) {
     pthread_t waiting;
     sigset_t one;
-    struct sigaction action = { .sa_handler = handle };
+    struct sigaction action = { .sa_handler = handle, .sa_flags = SA_RESTART };
     int sent = 0;
     char byte;
     if (pipe(ends) || sigaction(SIGUSR1, &action, 0)) return 3;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::support::cli::proftool;
 use crate::support::record::{can_record, is_root, perf};
@@ -28,8 +28,9 @@ impl Builds {
         let directory = directory(&format!("file-identity-{test}"));
         let build_id = format!("-Wl,--build-id={build_id}");
         let flags = ["-O1", "-fno-omit-frame-pointer", &build_id];
-        // A build ID does not depend on names, and perf keeps builds that it sees for the first time.
-        let number = std::process::id();
+        // A build ID does not depend on names, and perf keeps builds that it sees for the first time:
+        // a test that is repeated needs others.
+        let number = UNIX_EPOCH.elapsed().unwrap().as_nanos();
         for name in ["alpha", "gamma"] {
             let text = format!(
                 "__attribute__((noinline)) void {name}(void)\n\
