@@ -23,7 +23,7 @@ use crate::binary::{Binary, Machine};
 
 // More code is not followed, in bytes: it would take seconds.
 const MOST_CODE: u64 = 4 << 20;
-// How many instructions of a function are followed to find one that returns.
+// How many instructions are followed to find whether a function returns, or code comes back.
 const STEPS: usize = 256;
 // How often code that is reached from functions is made a function of its own.
 const ROUNDS: usize = 8;
@@ -59,9 +59,10 @@ impl Unlisted {
             wants: Wants::default(),
             returning: FxHashMap::default(),
         };
-        let mut starts = follower.starts();
+        let entered = follower.starts();
+        let mut starts = entered.clone();
         for _ in 0..ROUNDS {
-            let (owners, others) = follower.owners(&starts);
+            let (owners, others) = follower.owners(&starts, &entered);
             if others.is_empty() {
                 return Unlisted::of(owners);
             }
@@ -104,6 +105,67 @@ fn end(owners: &FxHashMap<u64, (u64, u64)>, start: u64) -> u64 {
     end
 }
 
+/// The code that is reached from the start of a function.
+struct Own<'o> {
+    owners: &'o FxHashMap<u64, (u64, u64)>,
+    start: u64,
+    /// Of what lies at its start.
+    end: u64,
+    /// Where the next function begins.
+    limit: u64,
+}
+
+// An instruction that does not only go on to the next one: its address, where it turns to, itself
+// if nowhere, and whether nothing follows.
+type Turn = (u64, u64, bool);
+
+impl Own<'_> {
+    fn has(&self, at: u64) -> bool {
+        matches!(self.owners.get(&at), Some((_, owner)) if *owner == self.start)
+    }
+
+    fn is_tail_call(&self, &(at, to, is_plain): &Turn, turns: &[Turn]) -> bool {
+        let is_here = |at: &u64| (self.start..self.limit).contains(at);
+        let is_behind = to >= self.end.saturating_add(ALIGNMENT) && to % ALIGNMENT == 0;
+        is_here(&at)
+            && self.has(to)
+            && if is_here(&to) {
+                is_plain && at < self.end && is_behind && !self.comes_back(to, self.end, turns)
+            } else {
+                !self.comes_back(to, self.limit, turns)
+            }
+    }
+
+    /// Whether code leads into the middle of what lies from the start to an end: a compiler has
+    /// split it off, as it does with little code. Functions lead to starts only.
+    fn comes_back(&self, from: u64, end: u64, turns: &[Turn]) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut work = vec![from];
+        while let Some(mut at) = work.pop() {
+            while self.has(at) && at != self.start {
+                if (self.start..end).contains(&at) {
+                    return true;
+                }
+                if !seen.insert(at) {
+                    break;
+                }
+                if seen.len() > STEPS {
+                    return false;
+                }
+                let place = turns.partition_point(|turn| turn.0 < at);
+                if let Some(&(_, to, is_last)) = turns.get(place).filter(|turn| turn.0 == at) {
+                    work.push(to);
+                    if is_last {
+                        break;
+                    }
+                }
+                at = self.owners[&at].0;
+            }
+        }
+        false
+    }
+}
+
 struct Instruction {
     next: u64,
     flow: Option<Flow>,
@@ -137,7 +199,7 @@ impl Follower<'_> {
     }
 
     /// Where control flow from the functions of the file enters code that is of none, by calls and
-    /// by jumps, and what is called there.
+    /// by turns, and what is called there.
     fn starts(&mut self) -> BTreeSet<u64> {
         let functions = self.binary.functions().iter();
         let mut work: Vec<u64> = functions.map(|function| function.start.0).collect();
@@ -175,12 +237,16 @@ impl Follower<'_> {
     /// For each instruction that is reached from one of the starts the address of the next and that
     /// start; and the places where other functions begin: code that is reached from several, and
     /// that of tail calls.
-    fn owners(&mut self, starts: &BTreeSet<u64>) -> (FxHashMap<u64, (u64, u64)>, BTreeSet<u64>) {
+    fn owners(
+        &mut self,
+        starts: &BTreeSet<u64>,
+        entered: &BTreeSet<u64>,
+    ) -> (FxHashMap<u64, (u64, u64)>, BTreeSet<u64>) {
         let mut owners: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
         let mut others = BTreeSet::new();
         for &start in starts {
             let mut work = vec![start];
-            let mut jumps = Vec::new();
+            let mut turns: Vec<Turn> = Vec::new();
             while let Some(mut at) = work.pop() {
                 while (at == start || !starts.contains(&at)) && !self.is_listed(at) {
                     if let Some(&(_, owner)) = owners.get(&at) {
@@ -193,29 +259,41 @@ impl Follower<'_> {
                         break;
                     };
                     owners.insert(at, (instruction.next, start));
-                    if let Some(Flow::Jump(to)) = instruction.flow {
-                        work.push(to);
-                        if instruction.after == After::Jump {
-                            jumps.push((at, to));
-                        }
+                    let goes_on = self.goes_on(&instruction);
+                    let jump = match instruction.flow {
+                        Some(Flow::Jump(to)) => Some(to),
+                        _ => None,
+                    };
+                    work.extend(jump);
+                    if jump.is_some() || !goes_on {
+                        turns.push((at, jump.unwrap_or(at), !goes_on));
                     }
-                    if !self.goes_on(&instruction) {
+                    if !goes_on {
                         break;
                     }
                     at = instruction.next;
                 }
             }
-            let end = end(&owners, start);
-            let is_own = |to| matches!(owners.get(&to), Some((_, owner)) if *owner == start);
-            let is_tail_call = |&(at, to): &(u64, u64)| {
-                let is_behind = to >= end.saturating_add(ALIGNMENT) && to % ALIGNMENT == 0;
-                // Code that is split off lies elsewhere, and jumps within itself.
-                (start..end).contains(&at) && (to < start || is_behind) && is_own(to)
+            turns.sort_unstable();
+            let code = Own {
+                owners: &owners,
+                start,
+                end: end(&owners, start),
+                limit: self.next_start(entered, start),
             };
-            let tail_calls = jumps.iter().filter(|jump| is_tail_call(jump));
-            others.extend(tail_calls.map(|&(_, to)| to));
+            let tail_calls = turns.iter().filter(|jump| code.is_tail_call(jump, &turns));
+            others.extend(tail_calls.map(|&(_, to, _)| to));
         }
         (owners, others)
+    }
+
+    /// The first start of a function behind this one, listed or entered.
+    fn next_start(&self, entered: &BTreeSet<u64>, start: u64) -> u64 {
+        let listed = self.binary.functions();
+        let place = listed.partition_point(|function| function.start.0 <= start);
+        let listed = listed.get(place).map(|function| function.start.0);
+        let entered = entered.range(start.saturating_add(1)..).next().copied();
+        listed.into_iter().chain(entered).min().unwrap_or(u64::MAX)
     }
 
     /// Whether the next instruction follows, perhaps among others.
@@ -231,11 +309,16 @@ impl Follower<'_> {
         if let Some(&known) = self.returning.get(&callee) {
             return known;
         }
-        let function = self.binary.function_at(Svma(callee));
-        let name = function.and_then(|function| self.binary.function_name(function));
-        let found = !name.is_some_and(|name| is_end(&name)) && self.reaches_return(callee);
+        let found = !self.is_end(callee) && self.reaches_return(callee);
         self.returning.insert(callee, found);
         found
+    }
+
+    /// Whether a function is known not to return.
+    fn is_end(&self, callee: u64) -> bool {
+        let function = self.binary.function_at(Svma(callee));
+        let name = function.and_then(|function| self.binary.function_name(function));
+        self.returning.get(&callee) == Some(&false) || name.is_some_and(|name| is_end(&name))
     }
 
     /// Whether a return, or a way that is not followed, is reached from the start of a function.
@@ -252,7 +335,7 @@ impl Follower<'_> {
                     (_, After::Return) => return true,
                     (Some(Flow::Jump(to)), _) => work.push(to),
                     (_, After::Jump) => return true,
-                    (Some(Flow::Call(to)), _) if self.returning.get(&to) == Some(&false) => break,
+                    (Some(Flow::Call(to)), _) if self.is_end(to) => break,
                     _ => {}
                 }
                 if after != After::Next {

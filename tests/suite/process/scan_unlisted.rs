@@ -8,7 +8,7 @@ use proftool::base::Svma;
 use proftool::binary::Binary;
 use proftool::scan::Unlisted;
 
-use crate::support::{compile_text, skipped};
+use crate::support::{compile_text, directory, ran};
 
 /// Each of them calls back into the program, from functions that musl does not export.
 const CALLBACKS: &str = "\
@@ -28,25 +28,25 @@ int main(int count, char **words) {
 }
 ";
 
+fn programs(folder: &Path) -> Option<[Binary; 2]> {
+    programs_of(folder, "musl-gcc", &["-O2", "-static"], CALLBACKS)
+}
+
+/// The program with its symbols, and stripped.
+fn programs_of(folder: &Path, compiler: &str, flags: &[&str], text: &str) -> Option<[Binary; 2]> {
+    let [program, stripped] = ["named", "stripped"].map(|name| folder.join(name));
+    compile_text(compiler, flags, text, &program)?;
+    let mut strip = Command::new("strip");
+    ran(strip.arg("-o").args([&stripped, &program]))?;
+    Some([program, stripped].map(|file| Binary::open(&file).unwrap()))
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn functions_of_a_stripped_musl_program_are_found_by_the_code_that_calls_them() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join("unlisted");
-    let stripped = folder.join("unlisted-stripped");
-    let flags = ["-O2", "-static"];
-    if compile_text("musl-gcc", &flags, CALLBACKS, &program).is_none() {
+    let Some([named, stripped]) = programs(&directory("unlisted")) else {
         return;
-    }
-    let mut strip = Command::new("strip");
-    strip.arg("-o").args([&stripped, &program]);
-    if !strip.status().is_ok_and(|status| status.success()) {
-        return skipped("no strip");
-    }
-    let (named, stripped) = (
-        Binary::open(&program).unwrap(),
-        Binary::open(&stripped).unwrap(),
-    );
+    };
     let unlisted = Unlisted::find(&stripped);
     let function = |at: u64| {
         let function = named.function_at(Svma(at))?;
@@ -83,4 +83,37 @@ fn functions_of_a_stripped_musl_program_are_found_by_the_code_that_calls_them() 
     }
     // Pointers alone lead to the others.
     assert!(found * 2 > all, "{found} of {all} bytes");
+}
+
+/// `cold` belongs to `first` and goes back to it. Only a pointer would lead to `pointed`.
+const SPLIT: &str = r#"asm(
+    ".globl api\n .type api,@function\n api: call first; call second; ret\n .size api, .-api\n"
+    ".type first,@function\n first: test %edi,%edi; js cold; jne callee; 1: ret\n .size first, .-first\n"
+    ".type second,@function\n second: call dies\n .size second, .-second\n"
+    ".type pointed,@function\n pointed: nop; ret\n .size pointed, .-pointed\n"
+    ".type dies,@function\n dies: call exit@plt\n .size dies, .-dies\n"
+    ".type callee,@function\n callee: nop; ret\n .size callee, .-callee\n"
+    ".type cold,@function\n cold: nop; jmp 1b\n .size cold, .-cold\n");
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_is_called_by_conditional_jumps_or_follows_what_never_returns_is_no_part() {
+    let folder = directory("unlisted-split");
+    let flags = ["-shared", "-nostdlib"];
+    let Some([named, stripped]) = programs_of(&folder, "gcc", &flags, SPLIT) else {
+        return;
+    };
+    let unlisted = Unlisted::find(&stripped);
+    let start = |name: &str| {
+        let mut functions = named.functions().iter();
+        let found = functions.find(|it| named.function_name(it).as_deref() == Some(name));
+        found.unwrap().start
+    };
+    let found = |name| unlisted.function_at(start(name));
+    for name in ["first", "second", "dies", "callee"] {
+        assert_eq!(found(name), Some(start(name)), "{name}");
+    }
+    assert_eq!(found("cold"), Some(start("first")));
+    assert_eq!(found("pointed"), None);
 }
