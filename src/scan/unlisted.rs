@@ -93,6 +93,14 @@ impl Unlisted {
         let &(_, to, function) = self.stretches.get(after.checked_sub(1)?)?;
         (at.0 < to).then_some(Svma(function))
     }
+
+    /// The code of the function that starts here, in order: the first address of each stretch and
+    /// the one behind its last.
+    pub fn stretches_of(&self, start: Svma) -> impl Iterator<Item = (Svma, Svma)> {
+        let all = self.stretches.iter();
+        let own = all.filter(move |&&(.., function)| function == start.0);
+        own.map(|&(from, to, _)| (Svma(from), Svma(to)))
+    }
 }
 
 /// Where the code of a function ends that lies at its start, without gaps but for padding.

@@ -27,11 +27,22 @@ pub(super) fn listing(
         },
     };
     let binary = reader.file(module).map_err(unusable)?;
-    let symbols = symbols(&binary, addresses);
+    let addresses: Vec<Svma> = addresses.map(Svma).collect();
+    let symbols = symbols(&binary, &addresses);
     let code = binary.code().map_err(unusable)?;
     let disassembler = Disassembler::new(code.machine, reader.syntax)
         .ok_or_else(|| CodeError::Machine { path: path() })?;
-    let read = read(&binary, &code, &symbols, disassembler);
+    let listed = symbols.iter().flat_map(|&place| binary.stretches_of(place));
+    let mut stretches: Vec<(Svma, Svma)> = listed.map(|it| (it.start, it.end)).collect();
+    let is_unlisted = |&&at: &&Svma| binary.function_at(at).is_none();
+    for &at in addresses.iter().filter(is_unlisted) {
+        let unlisted = reader.unlisted(module, &binary);
+        let start = unlisted.function_at(at);
+        stretches.extend(start.into_iter().flat_map(|it| unlisted.stretches_of(it)));
+    }
+    stretches.sort_unstable();
+    stretches.dedup();
+    let read = read(&code, &stretches, disassembler);
     let (instructions, is_cut) = read.map_err(unusable)?;
     if instructions.is_empty() {
         return Err(CodeError::NoCode { path: path() });
@@ -81,33 +92,27 @@ pub(super) fn listing(
 }
 
 // The functions of the file that have these addresses, by their place among all, in order.
-fn symbols(binary: &Binary, addresses: impl Iterator<Item = u64>) -> Vec<usize> {
+fn symbols(binary: &Binary, addresses: &[Svma]) -> Vec<usize> {
     let all = binary.functions();
-    let place = |address| {
-        let start = binary.function_at(Svma(address))?.start;
+    let place = |&at: &Svma| {
+        let start = binary.function_at(at)?.start;
         let place = all.partition_point(|symbol| symbol.start < start);
         all.get(place).map(|_| place)
     };
-    let mut symbols: Vec<usize> = addresses.filter_map(place).collect();
+    let mut symbols: Vec<usize> = addresses.iter().filter_map(place).collect();
     symbols.sort_unstable();
     symbols.dedup();
     symbols
 }
 
 fn read(
-    binary: &Binary,
     code: &Code,
-    symbols: &[usize],
+    stretches: &[(Svma, Svma)],
     mut disassembler: Disassembler,
 ) -> Result<(Vec<Disassembled>, bool), binary::Error> {
-    let mut stretches: Vec<_> = symbols
-        .iter()
-        .flat_map(|&place| binary.stretches_of(place))
-        .collect();
-    stretches.sort_unstable_by_key(|stretch| stretch.start);
     let (mut instructions, mut buffer) = (Vec::new(), Vec::new());
-    for stretch in stretches {
-        let Some(mut piece) = code.piece(stretch.start, stretch.end) else {
+    for &(start, end) in stretches {
+        let Some(mut piece) = code.piece(start, end) else {
             continue;
         };
         let left = (MOST_INSTRUCTIONS - instructions.len()) as u64;
@@ -117,8 +122,7 @@ fn read(
             return Ok((instructions, true));
         }
         let bytes = code.read(piece, &mut buffer)?;
-        let is_whole =
-            disassembler.read(bytes, stretch.start, MOST_INSTRUCTIONS, &mut instructions);
+        let is_whole = disassembler.read(bytes, start, MOST_INSTRUCTIONS, &mut instructions);
         if is_cut || !is_whole {
             return Ok((instructions, true));
         }

@@ -22,7 +22,7 @@ use super::Options;
 use super::source_files::SourceClaim;
 use crate::binary::{self, Binary, Finder};
 use crate::profile::{FunctionId, Instruction, Listing, ModuleId, Profile};
-use crate::scan::Disassembled;
+use crate::scan::{Disassembled, Unlisted};
 
 pub use crate::scan::Syntax;
 
@@ -83,6 +83,7 @@ pub struct MachineCode<'a> {
     options: &'a Options,
     finder: Finder,
     files: RefCell<FxHashMap<ModuleId, Rc<Binary>>>,
+    unlisted: RefCell<FxHashMap<ModuleId, Rc<Unlisted>>>,
     kernel: Kernel,
     // What is said of source files, by module and path.
     claims: RefCell<FxHashMap<(ModuleId, String), SourceClaim>>,
@@ -97,6 +98,7 @@ impl<'a> MachineCode<'a> {
             options,
             finder: Finder::new(options.symfs.as_deref()),
             files: RefCell::default(),
+            unlisted: RefCell::default(),
             kernel: Kernel::default(),
             claims: RefCell::default(),
         }
@@ -143,6 +145,14 @@ impl<'a> MachineCode<'a> {
         let binary = Rc::new(self.finder.find(path, build_id)?);
         self.files.borrow_mut().insert(module, binary.clone());
         Ok(binary)
+    }
+
+    fn unlisted(&self, module: ModuleId, binary: &Binary) -> Rc<Unlisted> {
+        let mut known = self.unlisted.borrow_mut();
+        let found = known.entry(module);
+        found
+            .or_insert_with(|| Rc::new(Unlisted::find(binary)))
+            .clone()
     }
 }
 

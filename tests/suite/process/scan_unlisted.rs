@@ -8,6 +8,8 @@ use proftool::base::Svma;
 use proftool::binary::Binary;
 use proftool::scan::Unlisted;
 
+use crate::support::cli::proftool;
+use crate::support::written::{CPU_CLOCK, Recording, Taken};
 use crate::support::{compile_text, directory, ran};
 
 /// Each of them calls back into the program, from functions that musl does not export.
@@ -83,6 +85,49 @@ fn functions_of_a_stripped_musl_program_are_found_by_the_code_that_calls_them() 
     }
     // Pointers alone lead to the others.
     assert!(found * 2 > all, "{found} of {all} bytes");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_code_of_such_a_function_is_listed_as_with_its_symbol() {
+    let folder = directory("unlisted-code");
+    let Some([named, stripped]) = programs(&folder) else {
+        return;
+    };
+    let mut functions = named.functions().iter();
+    let sift = functions.find(|it| named.function_name(it).as_deref() == Some("sift"));
+    let sift = sift.unwrap();
+    assert!(stripped.function_at(sift.start).is_none());
+    let instructions = |binary: &Binary, name: &str| {
+        let piece = binary.code().unwrap().piece(sift.start, sift.end());
+        let offset = piece.unwrap().offset.0;
+        let (page, base) = (offset & !0xfff, 0x5000_0000);
+        let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+        recording.process(7, "program");
+        recording.mapping(7, binary.path().to_str().unwrap(), (base, 0x2000), page);
+        recording.sample(Taken {
+            task: 7,
+            time: 10,
+            user: &[base + offset - page],
+            ..Taken::default()
+        });
+        let data = folder.join("perf.data");
+        recording.write(&data);
+        let mut command = proftool(&["annotate", name, "--all", "--format", "json"]);
+        let output = command.arg(&data).output().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+        let code = json["code"]["instructions"].as_array().unwrap().iter();
+        let line =
+            |it: &serde_json::Value| format!("{} {} {}", it["address"], it["text"], it["self"]);
+        // Nothing leads to padding.
+        let is_code = |line: &String| !line.contains("nop") && !line.contains("%ax,%ax");
+        code.map(line).filter(is_code).collect::<Vec<String>>()
+    };
+    let expected = instructions(&named, "sift");
+    assert!(expected[0].ends_with(" 1"), "{expected:?}");
+    let name = format!("sub_{:x}", sift.start.0);
+    assert_eq!(instructions(&stripped, &name), expected);
 }
 
 /// `cold` belongs to `first` and goes back to it. Only a pointer would lead to `pointed`.
