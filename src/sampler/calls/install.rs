@@ -397,6 +397,7 @@ impl Stopped {
         // If that fails, it was killed.
         let _ = self.come_back();
         let tid = self.tracee.pid();
+        self.others.release(left);
         match (self.ended, self.signal) {
             (Some(status), _) => left.has_ended(tid, status),
             (None, Some((signal, info))) => {
@@ -406,7 +407,6 @@ impl Stopped {
             }
             (None, None) => left.release(self.tracee, 0),
         }
-        self.others.release(left);
         for signal in self.signals {
             crate::sampler::signals::send_to_thread(self.pid, tid, signal);
         }

@@ -77,7 +77,11 @@ impl Threads {
     /// Asks threads to stop that were not asked before. Returns whether there are any.
     fn ask(&mut self, pid: i32, left: &mut Left) -> io::Result<bool> {
         let mut has_new = false;
-        for tid in tasks(pid)? {
+        let mut tasks = tasks(pid)?;
+        // As long as the first thread is traced, the kernel keeps signals of the process that are
+        // ignored, and may wake another thread with them: none that is not traced.
+        tasks.sort_by_key(|&tid| tid == pid);
+        for tid in tasks {
             has_new |= self.ask_one(pid, tid, left)?;
         }
         Ok(has_new)
@@ -174,7 +178,9 @@ impl Threads {
         self.standing.is_empty() && self.asked.is_empty() && self.waiting.is_empty()
     }
 
-    pub(super) fn release(self, left: &mut Left) {
+    pub(super) fn release(mut self, left: &mut Left) {
+        // The first thread first, for the reason why it is the last to be traced.
+        self.standing.sort_by_key(|(thread, _)| thread.pid());
         for (thread, signal) in self.standing {
             left.release(thread, signal);
         }

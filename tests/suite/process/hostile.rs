@@ -336,7 +336,7 @@ fn names_that_overlap_take_no_more_than_a_limit_together() {
     let (info, abbreviations) = unit.finish();
     let letters = (0..count as usize + length).map(|at| b'a' + (at % 26) as u8);
     let strings: Vec<u8> = letters.chain([0]).collect();
-    let path = directory("names").join("elf");
+    let path = directory("overlapping").join("elf");
     Elf::with_functions(&[("alpha", 0x9_0000, 0x100)])
         .section(".debug_info", &info)
         .section(".debug_abbrev", &abbreviations)

@@ -66,6 +66,7 @@ int main(void) {
     int stated = prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
     puts(stated ? "not stated" : "ready");
     fflush(stdout);
+    prctl(PR_SET_PDEATHSIG, 9);
     for (volatile unsigned long n = 0;; n++) {}
 }
 "#;
