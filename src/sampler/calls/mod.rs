@@ -1,5 +1,5 @@
-//! Makes a program count its calls: writes the stubs and changes of a [`CallCounter`] into its
-//! memory before it runs.
+//! Makes a program count its calls: writes the stubs and changes of a
+//! [`CallCounter`](crate::patch::CallCounter) into its memory before it runs.
 //!
 //! ```text
 //!   fork ─▶ ptrace ─▶ exec ─▶ the dynamic linker is done, or the entry point is reached
