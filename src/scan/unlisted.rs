@@ -6,6 +6,9 @@
 //!            jmp 2f            up to the next known start
 //!   2:       ret
 //!   3:       …                 nothing leads here but a pointer: not known
+//!
+//!   f:       call *%rdx        what is called may never return, and another function may
+//!            …                 follow: this is code of f only if it leads back into f
 //! ```
 //!
 //! musl is stripped as a rule, and has no unwind tables. Known on x86-64 only.
@@ -15,7 +18,6 @@ use std::collections::BTreeSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::flow::{Flow, Wants};
-use super::reached::is_end;
 use super::x86::Instructions;
 use super::x86::ends::{After, after};
 use crate::base::Svma;
@@ -27,6 +29,8 @@ const MOST_CODE: u64 = 4 << 20;
 const STEPS: usize = 256;
 // How often code that is reached from functions is made a function of its own.
 const ROUNDS: usize = 8;
+// In how many places of a function it may be in doubt whether it goes on there.
+const MOST_DOUBTS: usize = 256;
 // Compilers align functions to it, in bytes, and pad what is before.
 const ALIGNMENT: u64 = 16;
 
@@ -57,9 +61,10 @@ impl Unlisted {
             binary,
             sections: &sections,
             wants: Wants::default(),
-            returning: FxHashMap::default(),
+            returning: FxHashSet::default(),
         };
-        let entered = follower.starts();
+        let (entered, called) = follower.starts();
+        follower.prove_returns(&called);
         let mut starts = entered.clone();
         for _ in 0..ROUNDS {
             let (owners, others) = follower.owners(&starts, &entered);
@@ -184,8 +189,31 @@ struct Follower<'a> {
     binary: &'a Binary,
     sections: &'a [(u64, Vec<u8>)],
     wants: Wants,
-    /// Whether what is called returns, by its address.
-    returning: FxHashMap<u64, bool>,
+    /// The functions of which a return is reached for certain.
+    returning: FxHashSet<u64>,
+}
+
+/// Code that is reached from one place of a function.
+#[derive(Debug, Default)]
+struct Part {
+    /// The address of each instruction, and of the next.
+    code: FxHashMap<u64, u64>,
+    turns: Vec<Turn>,
+    /// What stands behind calls that may never return.
+    doubts: Vec<u64>,
+    /// Where it leads into code of other functions that is no start.
+    others: Vec<u64>,
+    /// Whether it leads into the function's code behind its start.
+    comes_back: bool,
+}
+
+/// Whether the next instruction follows, perhaps among others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GoesOn {
+    Yes,
+    /// If what is called returns.
+    Perhaps,
+    No,
 }
 
 impl Follower<'_> {
@@ -207,11 +235,11 @@ impl Follower<'_> {
     }
 
     /// Where control flow from the functions of the file enters code that is of none, by calls and
-    /// by turns, and what is called there.
-    fn starts(&mut self) -> BTreeSet<u64> {
+    /// by turns; and all that is called.
+    fn starts(&self) -> (BTreeSet<u64>, BTreeSet<u64>) {
         let functions = self.binary.functions().iter();
         let mut work: Vec<u64> = functions.map(|function| function.start.0).collect();
-        let mut starts: BTreeSet<u64> = BTreeSet::new();
+        let (mut starts, mut called) = (BTreeSet::new(), BTreeSet::new());
         let entry = self.binary.entry().map(|entry| entry.0);
         starts.extend(entry.filter(|&entry| !self.is_listed(entry)));
         work.extend(&starts);
@@ -223,7 +251,10 @@ impl Follower<'_> {
             {
                 let target = match instruction.flow {
                     // What calls the next instruction asks for its own address.
-                    Some(Flow::Call(to)) if to != instruction.next => Some((to, true)),
+                    Some(Flow::Call(to)) if to != instruction.next => {
+                        called.insert(to);
+                        Some((to, true))
+                    }
                     Some(Flow::Jump(to)) => Some((to, is_listed)),
                     _ => None,
                 };
@@ -234,55 +265,45 @@ impl Follower<'_> {
                     }
                 }
                 at = instruction.next;
-                if !self.goes_on(&instruction) || self.is_listed(at) != is_listed {
+                if instruction.after != After::Next || self.is_listed(at) != is_listed {
                     break;
                 }
             }
         }
-        starts
+        (starts, called)
     }
 
     /// For each instruction that is reached from one of the starts the address of the next and that
     /// start; and the places where other functions begin: code that is reached from several, and
     /// that of tail calls.
     fn owners(
-        &mut self,
+        &self,
         starts: &BTreeSet<u64>,
         entered: &BTreeSet<u64>,
     ) -> (FxHashMap<u64, (u64, u64)>, BTreeSet<u64>) {
         let mut owners: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
         let mut others = BTreeSet::new();
         for &start in starts {
-            let mut work = vec![start];
             let mut turns: Vec<Turn> = Vec::new();
-            while let Some(mut at) = work.pop() {
-                while (at == start || !starts.contains(&at)) && !self.is_listed(at) {
-                    if let Some(&(_, owner)) = owners.get(&at) {
-                        if owner != start {
-                            others.insert(at);
-                        }
-                        break;
-                    }
-                    let Some(instruction) = self.read(at) else {
-                        break;
-                    };
-                    owners.insert(at, (instruction.next, start));
-                    let goes_on = self.goes_on(&instruction);
-                    let jump = match instruction.flow {
-                        Some(Flow::Jump(to)) => Some(to),
-                        _ => None,
-                    };
-                    work.extend(jump);
-                    if jump.is_some() || !goes_on {
-                        turns.push((at, jump.unwrap_or(at), !goes_on));
-                    }
-                    if !goes_on {
-                        break;
-                    }
-                    at = instruction.next;
-                }
+            let mut take = |part: Part, owners: &mut FxHashMap<u64, (u64, u64)>| {
+                owners.extend(part.code.iter().map(|(&at, &next)| (at, (next, start))));
+                turns.extend(part.turns);
+                others.extend(part.others);
+            };
+            let mut sure = self.part(start, start, starts, &owners);
+            let doubts = std::mem::take(&mut sure.doubts);
+            take(sure, &mut owners);
+            let mut parts = self.doubtful(start, doubts, starts, &owners);
+            // Where what follows a call is of the function, so is what leads to the call.
+            while let Some(place) = parts.iter().position(|part| {
+                let is_own =
+                    |doubt: &u64| matches!(owners.get(doubt), Some((_, of)) if *of == start);
+                part.comes_back || part.doubts.iter().any(is_own)
+            }) {
+                take(parts.swap_remove(place), &mut owners);
             }
             turns.sort_unstable();
+            turns.dedup();
             let code = Own {
                 owners: &owners,
                 start,
@@ -295,6 +316,76 @@ impl Follower<'_> {
         (owners, others)
     }
 
+    /// What may be reached from places where it is in doubt whether a function goes on.
+    fn doubtful(
+        &self,
+        start: u64,
+        mut doubts: Vec<u64>,
+        starts: &BTreeSet<u64>,
+        owners: &FxHashMap<u64, (u64, u64)>,
+    ) -> Vec<Part> {
+        let mut seen = FxHashSet::default();
+        let mut parts = Vec::new();
+        while let Some(doubt) = doubts.pop() {
+            let is_new = seen.len() < MOST_DOUBTS && seen.insert(doubt);
+            if is_new && !owners.contains_key(&doubt) && !starts.contains(&doubt) {
+                let part = self.part(doubt, start, starts, owners);
+                doubts.extend(&part.doubts);
+                parts.push(part);
+            }
+        }
+        parts
+    }
+
+    /// Follows the code of the function at `start` from a place of it.
+    fn part(
+        &self,
+        from: u64,
+        start: u64,
+        starts: &BTreeSet<u64>,
+        owners: &FxHashMap<u64, (u64, u64)>,
+    ) -> Part {
+        let mut part = Part::default();
+        let mut work = vec![from];
+        while let Some(mut at) = work.pop() {
+            while (at == start || !starts.contains(&at)) && !self.is_listed(at) {
+                if let Some(&(_, owner)) = owners.get(&at) {
+                    match owner == start {
+                        true => part.comes_back |= at != start,
+                        false => part.others.push(at),
+                    }
+                    break;
+                }
+                if part.code.contains_key(&at) {
+                    break;
+                }
+                let Some(instruction) = self.read(at) else {
+                    break;
+                };
+                part.code.insert(at, instruction.next);
+                let goes_on = self.goes_on(&instruction);
+                let jump = match instruction.flow {
+                    Some(Flow::Jump(to)) => Some(to),
+                    _ => None,
+                };
+                work.extend(jump);
+                let is_last = goes_on == GoesOn::No;
+                if jump.is_some() || is_last {
+                    part.turns.push((at, jump.unwrap_or(at), is_last));
+                }
+                match goes_on {
+                    GoesOn::Yes => at = instruction.next,
+                    GoesOn::Perhaps => {
+                        part.doubts.push(instruction.next);
+                        break;
+                    }
+                    GoesOn::No => break,
+                }
+            }
+        }
+        part
+    }
+
     /// The first start of a function behind this one, listed or entered.
     fn next_start(&self, entered: &BTreeSet<u64>, start: u64) -> u64 {
         let listed = self.binary.functions();
@@ -304,52 +395,56 @@ impl Follower<'_> {
         listed.into_iter().chain(entered).min().unwrap_or(u64::MAX)
     }
 
-    /// Whether the next instruction follows, perhaps among others.
-    fn goes_on(&mut self, instruction: &Instruction) -> bool {
-        let returns = match instruction.flow {
-            Some(Flow::Call(to)) => self.returns(to),
-            _ => true,
-        };
-        returns && instruction.after == After::Next
-    }
-
-    fn returns(&mut self, callee: u64) -> bool {
-        if let Some(&known) = self.returning.get(&callee) {
-            return known;
+    fn goes_on(&self, instruction: &Instruction) -> GoesOn {
+        match (instruction.after, instruction.flow) {
+            (After::Next, Some(Flow::Call(to)))
+                if to == instruction.next || self.returning.contains(&to) =>
+            {
+                GoesOn::Yes
+            }
+            (After::Next, Some(Flow::Call(_) | Flow::CallSlot(_) | Flow::CallUnknown)) => {
+                GoesOn::Perhaps
+            }
+            (After::Next, _) => GoesOn::Yes,
+            _ => GoesOn::No,
         }
-        let found = !self.is_end(callee) && self.reaches_return(callee);
-        self.returning.insert(callee, found);
-        found
     }
 
-    /// Whether a function is known not to return.
-    fn is_end(&self, callee: u64) -> bool {
-        let function = self.binary.function_at(Svma(callee));
-        let name = function.and_then(|function| self.binary.function_name(function));
-        self.returning.get(&callee) == Some(&false) || name.is_some_and(|name| is_end(&name))
+    /// Finds out of which functions a return is reached past none but calls of such functions.
+    fn prove_returns(&mut self, called: &BTreeSet<u64>) {
+        loop {
+            let others = called
+                .iter()
+                .filter(|callee| !self.returning.contains(callee));
+            let proven = others
+                .copied()
+                .filter(|&callee| self.reaches_return(callee));
+            let proven: Vec<u64> = proven.collect();
+            if proven.is_empty() {
+                return;
+            }
+            self.returning.extend(proven);
+        }
     }
 
-    /// Whether a return, or a way that is not followed, is reached from the start of a function.
     fn reaches_return(&self, start: u64) -> bool {
         let mut seen = FxHashSet::default();
         let mut work = vec![start];
         while let Some(mut at) = work.pop() {
-            while seen.insert(at) {
-                let instruction = self.read(at).filter(|_| seen.len() <= STEPS);
-                let Some(Instruction { next, flow, after }) = instruction else {
-                    return true;
+            while seen.insert(at) && seen.len() <= STEPS {
+                let Some(instruction) = self.read(at) else {
+                    break;
                 };
-                match (flow, after) {
-                    (_, After::Return) => return true,
-                    (Some(Flow::Jump(to)), _) => work.push(to),
-                    (_, After::Jump) => return true,
-                    (Some(Flow::Call(to)), _) if self.is_end(to) => break,
-                    _ => {}
+                if instruction.after == After::Return {
+                    return true;
                 }
-                if after != After::Next {
+                if let Some(Flow::Jump(to)) = instruction.flow {
+                    work.push(to);
+                }
+                if self.goes_on(&instruction) != GoesOn::Yes {
                     break;
                 }
-                at = next;
+                at = instruction.next;
             }
         }
         false

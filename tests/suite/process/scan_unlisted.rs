@@ -130,12 +130,16 @@ fn the_code_of_such_a_function_is_listed_as_with_its_symbol() {
     assert_eq!(instructions(&stripped, &name), expected);
 }
 
-/// `cold` belongs to `first` and goes back to it. Only a pointer would lead to `pointed`.
+/// `cold` belongs to `first` and goes back to it, `third` goes on after its first call. Only pointers
+/// would lead to `pointed`, `after_import` and `after_slot`.
 const SPLIT: &str = r#"asm(
-    ".globl api\n .type api,@function\n api: call first; call second; ret\n .size api, .-api\n"
+    ".globl api\n .type api,@function\n api: call first; call second; call third; ret\n .size api, .-api\n"
     ".type first,@function\n first: test %edi,%edi; js cold; jne callee; 1: ret\n .size first, .-first\n"
     ".type second,@function\n second: call dies\n .size second, .-second\n"
     ".type pointed,@function\n pointed: nop; ret\n .size pointed, .-pointed\n"
+    ".type third,@function\n third: call *%rax; 2: dec %edi; jz third_end; call *%rdx; jmp 2b; third_end: call unseen@plt\n .size third, .-third\n"
+    ".type after_import,@function\n after_import: nop; call *%rax\n .size after_import, .-after_import\n"
+    ".type after_slot,@function\n after_slot: nop; ret\n .size after_slot, .-after_slot\n"
     ".type dies,@function\n dies: call exit@plt\n .size dies, .-dies\n"
     ".type callee,@function\n callee: nop; ret\n .size callee, .-callee\n"
     ".type cold,@function\n cold: nop; jmp 1b\n .size cold, .-cold\n");
@@ -156,9 +160,11 @@ fn what_is_called_by_conditional_jumps_or_follows_what_never_returns_is_no_part(
         found.unwrap().start
     };
     let found = |name| unlisted.function_at(start(name));
-    for name in ["first", "second", "dies", "callee"] {
+    for name in ["first", "second", "third", "dies", "callee"] {
         assert_eq!(found(name), Some(start(name)), "{name}");
     }
     assert_eq!(found("cold"), Some(start("first")));
-    assert_eq!(found("pointed"), None);
+    for name in ["pointed", "after_import", "after_slot"] {
+        assert_eq!(found(name), None, "{name}");
+    }
 }
