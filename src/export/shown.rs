@@ -1,6 +1,5 @@
-//! What functions and calls are written as: the marks beside a name, the lines before it, and what
-//! is left of it where the width does not suffice. Texts of all formats, and those of the live
-//! screen, are made here.
+//! Writes functions and calls for every format and for the live screen: a name, the marks beside it,
+//! the lines of a tree before it, and as much of that as a width allows.
 
 use std::borrow::Cow;
 
@@ -301,8 +300,8 @@ pub fn before(cell: &Cell, width: usize) -> String {
     }
 }
 
-/// A guide in at most `width` columns: the first steps of a tree give way to the level, as in `⋯17
-/// │ ├ `. What leads to the text stays, however narrow it is.
+/// A guide in at most `width` columns: the first steps of a tree give way to the level, as in
+/// `⋯17 │ ├ `. What leads to the text stays, however narrow it is.
 ///
 /// ```
 /// use proftool::export::shown;

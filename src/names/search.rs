@@ -161,7 +161,8 @@ fn can_be_called(naming: &Naming, function: FunctionId, text: &str) -> bool {
     })
 }
 
-/// The end of a text that can be marks behind a label; its length where there are none.
+/// Where the marks begin that stand behind a label, such as `(inlined)`; the length of the text if
+/// it has none.
 fn marks(text: &str) -> usize {
     let marks = Regex::new(MARKS).ok().and_then(|marks| marks.find(text));
     marks.map_or(text.len(), |marks| marks.start())

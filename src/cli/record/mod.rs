@@ -292,8 +292,8 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
         End::Subject if !quiet => tell("all recorded processes have exited"),
         End::Size => tell("the recording ended at --max-size"),
         End::Disk { left } => tell(&format!(
-            "the recording ended: {} MB are left on the disk; to set another bound: --max-size",
-            left / 1_000_000
+            "the recording ended: {:.1} MB are left on the disk; to set another bound: --max-size",
+            left as f64 / 1e6
         )),
         _ => {}
     }
@@ -351,7 +351,8 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
 // Reports why there are no samples, as far as that is known.
 fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str, bool)) {
     let is_off_cpu = matches!(situation, Situation::Record { off_cpu: true, .. });
-    let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;
+    let is_full = matches!(recording.end, End::Size | End::Disk { .. });
+    let is_reasoned = recording.stopped_at_exec || empty || is_full;
     if is_off_cpu && !is_reasoned {
         tell(&format!(
             "no thread ran during the recording; to see where they waited: proftool report {path}"
@@ -367,6 +368,9 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
     let help = |kind: CaveatKind| situation.on_remedy(kind.remedy()?, &BTreeSet::new());
     let hint = if recording.stopped_at_exec {
         help(kind)
+    } else if matches!(recording.end, End::Disk { .. }) {
+        // Said already.
+        None
     } else if recording.end == End::Size {
         Some(format!(
             "--max-size leaves no room for samples: the file needs {} bytes for the machine's \

@@ -22,8 +22,8 @@ fn command(name: &str) -> Option<Answer> {
 
 fn option(name: &str, value: &str) -> Option<Answer> {
     Some(match name {
-        "--no-children" => ("self stands beside total; sorted by self", "flat"),
-        "--children" => ("sorted by total", "flat --sort total"),
+        "--no-children" => ("functions by self time", "flat"),
+        "--children" => ("functions by total time", "flat --sort total"),
         "-s" | "--sort" => sorted_by(value)?,
         "-g" | "--call-graph" => ("the calls", "tree"),
         "-G" | "--inverted" => ("from what is hot to its callers", "tree --bottom-up"),
@@ -43,8 +43,8 @@ fn sorted_by(keys: &str) -> Option<Answer> {
         "pid" | "tid" => ("threads", "flat --by thread"),
         "srcline" => ("source lines", "flat --by line"),
         "srcfile" => ("source files", "flat --by file"),
-        "sym" | "symbol" | "self" | "overhead" => ("functions", "flat"),
-        "total" => ("functions by total", "flat --sort total"),
+        "sym" | "symbol" | "self" | "overhead" => option("--no-children", "")?,
+        "total" => option("--children", "")?,
         _ => return None,
     })
 }
@@ -58,7 +58,10 @@ pub fn answered(mut error: Error, args: &[OsString]) -> Error {
     };
     let found = if let Some(name) = text(ContextKind::InvalidSubcommand) {
         command(&name)
-    } else if let Some(name) = text(ContextKind::InvalidArg) {
+    } else if let Some(name) = text(ContextKind::InvalidArg)
+        // Options of perf record are others.
+        && !args.get(1).is_some_and(|command| command == "record" || command == "top")
+    {
         let typed = args.iter().position(|word| *word == *name);
         let next = typed.and_then(|at| args.get(at + 1)?.to_str());
         let value = text(ContextKind::InvalidValue);

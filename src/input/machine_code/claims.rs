@@ -45,7 +45,7 @@ impl MachineCode<'_> {
                 });
                 claims.unwrap_or_else(|| vec![SourceClaim::default(); files.len()])
             }
-            // It is the word of whoever has the recording, and another file may be at the path.
+            // The recording holds the code, and another file may be at its path by now.
             Keeper::JitDump if self.profile.generated_code.contains_key(&module) => {
                 vec![SourceClaim::default(); files.len()]
             }

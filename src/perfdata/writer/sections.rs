@@ -123,8 +123,8 @@ impl FeatureSections {
         self.0.insert(Feature::JOBS, body);
     }
 
-    /// PERF_MAPS: `u32` count, then for each its `i32` process, `u64` size, and lines; then for each
-    /// the `u64` bytes that were left out.
+    /// PERF_MAPS: `u32` count, then for each its `i32` process, `u64` size, and lines; then for
+    /// each the `u64` bytes that were left out.
     pub fn perf_maps(&mut self, maps: &[KeptPerfMap]) {
         let mut body = count(maps.len()).to_vec();
         for map in maps {

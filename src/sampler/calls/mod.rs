@@ -5,7 +5,7 @@
 //!   fork ─▶ ptrace ─▶ exec ─▶ the dynamic linker is done, or the entry point is reached
 //!                                 │ which files are mapped where
 //!                                 ▼
-//!            CallCounter ◀────── choose, plan ──────▶ stubs, counters: shared memory, mapped
+//!            CallCounter ◀────── choose, plan ──────▶ stubs, counters: shared memory;
 //!                                 │                   changed instructions: /proc/PID/mem
 //!                                 ▼
 //!            the tracer lets go; the program runs

@@ -46,7 +46,7 @@ fn a_recording_ends_before_the_disk_is_full() {
     let text = String::from_utf8(output.stdout).unwrap();
     let (status, left) = text.split_once('\n').unwrap();
     assert_eq!(status, "status 0", "{said}");
-    assert!(said.contains("3 MB are left on the disk"), "{said}");
+    assert!(said.contains("3.4 MB are left on the disk"), "{said}");
     let left: u64 = left.trim().parse().unwrap();
     let kept = (64 << 20) / 20;
     assert!((kept - 65_536..2 * kept).contains(&left), "{left}: {said}");

@@ -51,11 +51,12 @@ fn while_a_program_waits_for_the_recorder_its_stacks_are_whole() {
             .lines()
             .filter(|line| line.contains("futex_wait"))
             .collect();
-        assert!(!waits.is_empty(), "{folded}");
-        assert!(
-            waits.iter().all(|line| line.contains("main;become;")),
-            "{folded}"
-        );
+        assert!(!waits.is_empty(), "no wait: {folded}");
+        let others: Vec<&str> = (waits.iter().copied())
+            // Where samples fell into the other program's main, too, this one's has its module.
+            .filter(|line| !line.replace(" [host]", "").contains("main;become;"))
+            .collect();
+        assert!(others.is_empty(), "{others:#?}");
         assert!(!folded.contains("memfd"), "{folded}");
     });
 }

@@ -78,11 +78,12 @@ fn space(file: &File) -> Option<(u64, u64)> {
 impl<W: Write + Seek> Log<W> {
     /// Limits the size of the file: to `most` bytes, or else to what the disk has room for.
     pub(in crate::sampler) fn limit(&mut self, most: Option<u64>, disk: Option<Disk>) {
+        let disk = disk.filter(|_| most.is_none());
         self.limit = (most.is_some() || disk.is_some()).then(|| Limit {
             most: most.unwrap_or(u64::MAX),
             fixed: 0,
             is_reached: false,
-            disk: disk.filter(|_| most.is_none()),
+            disk,
         });
     }
 
