@@ -9,6 +9,7 @@
 //! It takes bytes and writes bytes. It does not open events and does not know when a recording
 //! ends.
 
+mod earlier;
 pub(super) mod file;
 mod group_values;
 pub(super) mod history;
