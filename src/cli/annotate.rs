@@ -9,7 +9,7 @@ use proftool::export::json;
 use proftool::input::{CodeError, MachineCode, SourceFiles, Syntax};
 use proftool::profile::{FunctionId, Listing, NoSource, Profile, SourceText};
 use proftool::view::Subject;
-use proftool::view::annotate::{self, AnnotateView, Material, Options};
+use proftool::view::annotate::{self, AnnotateView, Copy, Material, Options};
 use proftool::view::page::Page;
 
 use super::advice;
@@ -23,6 +23,8 @@ use super::sources::{self, SourceChoice};
 
 // The lines before and behind those with weight.
 const CONTEXT: usize = 3;
+// The functions in whose machine code an inlined one is listed.
+const MOST_COPIES: usize = 8;
 
 /// The arguments of `proftool annotate`.
 #[derive(clap::Args)]
@@ -70,11 +72,12 @@ calls, each once per line. Inlined code counts for the total of the line that
 it is inlined into, and for the self time of its own function.
 
 With --asm, and without debug information, figures are those of the machine
-code, with all that is inlined, as in perf annotate. Kernel code is that of the
-running kernel if it made the recording (/proc/kcore, for root), else of a
-vmlinux with its build ID. Generated code is shown if the runtime wrote a
-jitdump file (node --perf-prof, Java with perf's JVMTI agent); a perf-PID.map
-has only names.
+code, with all that is inlined, as in perf annotate; --asm also lists an
+inlined function in the code of those that it is inlined into. Kernel code is
+that of the running kernel if it made the recording (/proc/kcore, for root),
+else of a vmlinux with its build ID. Generated code is shown if the runtime
+wrote a jitdump file (node --perf-prof, Java with perf's JVMTI agent); a
+perf-PID.map has only names.
 
 Source files are searched in --source DIR, at the recorded path, then in the
 debug information (clang -gembed-source). JSON, CSV, redirected output and
@@ -136,6 +139,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         owner: sources::owner(args.query.file()),
         left_out: BTreeMap::new(),
         with_inlined: args.asm && is_page,
+        with_copies: args.asm,
     };
     let view = looking.view(&subject, function, &options);
     let forms = Forms {
@@ -163,6 +167,8 @@ pub struct Looking<'a> {
     pub left_out: BTreeMap<String, NoSource>,
     // Whether the source files of inlined functions are read as well.
     pub with_inlined: bool,
+    // Whether the machine code of other functions is shown as far as the function is inlined there.
+    pub with_copies: bool,
 }
 
 impl Looking<'_> {
@@ -179,7 +185,7 @@ impl Looking<'_> {
 
     pub fn found(&mut self, subject: &Subject, function: FunctionId) -> (Summary, Material) {
         let profile = subject.profile;
-        let addresses = self.sums.addresses(function).into_iter();
+        let addresses = self.sums.addresses(function, function).into_iter();
         let code = self.code.listing(function, addresses);
         let (code, mut no_code) = match code {
             Ok(code) => (Some(code), None),
@@ -188,7 +194,8 @@ impl Looking<'_> {
         };
         let listing = code.as_ref();
         let summary = self.sums.within(function, listing);
-        if code.is_none() && no_code.is_none() {
+        let copies = self.copies(function);
+        if copies.is_empty() && code.is_none() && no_code.is_none() {
             let reason = match &summary.code {
                 Some(_) => {
                     "it is inlined wherever samples were taken, so its code is in that of others"
@@ -204,10 +211,14 @@ impl Looking<'_> {
                     .iter()
                     .flat_map(|listing| files_of(listing, self.with_inlined)),
             )
+            .chain(copies.iter().flat_map(|copy| files_of(&copy.code, true)))
             .collect();
         files.sort_unstable();
         files.dedup();
-        let last = last_lines(profile, &summary, listing, self.with_inlined);
+        let mut last = last_lines(profile, &summary, listing, self.with_inlined);
+        for copy in &copies {
+            add_last_lines(&mut last, &copy.code, true);
+        }
         let claims = self.code.source_claims(function, &files);
         let owner = self.owner;
         let claims = claims.into_iter().map(|claim| claim.or_of(owner));
@@ -226,10 +237,30 @@ impl Looking<'_> {
             .collect();
         let material = Material {
             code,
+            copies,
             no_code,
             sources,
         };
         (summary, material)
+    }
+
+    // Where code cannot be listed, its weight is in the view's note.
+    fn copies(&self, function: FunctionId) -> Vec<Copy> {
+        if !self.with_copies {
+            return Vec::new();
+        }
+        let holders = self.sums.holders(function).into_iter().take(MOST_COPIES);
+        let copies = holders.filter_map(|(holder, self_weight)| {
+            let addresses = self.sums.addresses(function, holder).into_iter();
+            let code = self.code.inlined(function, addresses).ok()?;
+            Some(Copy {
+                holder,
+                self_weight,
+                weights: self.sums.inlined_into(holder, function, &code),
+                code,
+            })
+        });
+        copies.collect()
     }
 
     // Machine code where inlined functions are looked up, else lines.
@@ -259,21 +290,23 @@ fn last_lines<'a>(
     with_inlined: bool,
 ) -> HashMap<&'a str, u32> {
     let mut last = HashMap::new();
-    let mut add = |file: &'a str, line: u32| {
-        let known = last.entry(file).or_insert(0);
-        *known = line.max(*known);
-    };
     for line in summary.lines.iter().filter_map(|row| row.line) {
-        add(&profile.lines[line].file, profile.lines[line].line);
+        let known = last.entry(&*profile.lines[line].file).or_insert(0);
+        *known = profile.lines[line].line.max(*known);
     }
     if let Some(listing) = listing {
-        let positions = listing.positions.iter().filter(|_| with_inlined);
-        let of_code = positions.map(|position| (position.file, position.line));
-        for (file, line) in of_code.chain(listing.lines.iter().copied()) {
-            add(&listing.names[file], line);
-        }
+        add_last_lines(&mut last, listing, with_inlined);
     }
     last
+}
+
+fn add_last_lines<'a>(last: &mut HashMap<&'a str, u32>, listing: &'a Listing, with_inlined: bool) {
+    let positions = listing.positions.iter().filter(|_| with_inlined);
+    let of_code = positions.map(|position| (position.file, position.line));
+    for (file, line) in of_code.chain(listing.lines.iter().copied()) {
+        let known = last.entry(&listing.names[file]).or_insert(0);
+        *known = line.max(*known);
+    }
 }
 
 // The source files of the function's own lines, or of all that is inlined into it, too.

@@ -225,6 +225,7 @@ impl Source for Recording {
             owner: sources::owner(&self.path),
             left_out: BTreeMap::new(),
             with_inlined: assembly,
+            with_copies: assembly,
         };
         Ok(looking.page(subject, function))
     }

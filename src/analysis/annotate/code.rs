@@ -1,5 +1,7 @@
 //! Weight by address of machine code.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use super::{Placed, Sums};
@@ -30,36 +32,47 @@ pub struct CodeWeights {
     pub inlined_elsewhere: u64,
 }
 
+// The frames that share the address of a place, from the innermost inlined call to the function whose
+// machine code it is.
+fn frames_at<'a>(
+    profile: &'a Profile,
+    places: &'a Places,
+    id: PlaceId,
+) -> impl Iterator<Item = FunctionId> {
+    let caller = |id: &PlaceId| {
+        let place = &places.tree()[*id];
+        let caller = place.caller.filter(|_| profile.paths[place.path].inlined)?;
+        (places.tree()[caller].address == place.address).then_some(caller)
+    };
+    let function = |id: PlaceId| profile.paths[places.tree()[id].path].function;
+    std::iter::successors(Some(id), caller).map(function)
+}
+
+// `None` for a place without an address.
+fn machine_function(profile: &Profile, places: &Places, id: PlaceId) -> Option<FunctionId> {
+    places.tree()[id].address?;
+    frames_at(profile, places, id).last()
+}
+
 // `None` for rows without an address.
 pub(super) fn machine_functions(
     profile: &Profile,
     places: &Places,
     selection: &Selection,
 ) -> Vec<Option<FunctionId>> {
-    // The frame that has the address of a place and is no inlined call.
-    let machine_frame = |mut id: PlaceId| {
-        loop {
-            let place = &places.tree()[id];
-            match place.caller.filter(|_| profile.paths[place.path].inlined) {
-                Some(caller) if places.tree()[caller].address == place.address => id = caller,
-                _ => break id,
-            }
-        }
-    };
-    let has_address = |id: &PlaceId| places.tree()[*id].address.is_some();
-    let function = |id| profile.paths[places.tree()[machine_frame(id)].path].function;
+    let function = |id| machine_function(profile, places, id);
     let rows = selection.rows().iter();
-    rows.map(|row| row.place.filter(has_address).map(function))
-        .collect()
+    rows.map(|row| row.place.and_then(function)).collect()
 }
 
 impl Sums<'_> {
-    /// The stated addresses of a function's frames on all stacks, in order, each once.
-    pub fn addresses(&self, function: FunctionId) -> Vec<u64> {
+    /// The stated addresses of a function's frames on all stacks, in order, each once: of those in
+    /// the machine code of `holder`, which is the function itself or one that it is inlined into.
+    pub fn addresses(&self, function: FunctionId, holder: FunctionId) -> Vec<u64> {
         let placed = self.placed.iter();
         let mut addresses: Vec<u64> = placed
             .flat_map(|placed| {
-                let frames = self.machine_frames(placed, function);
+                let frames = self.frames_in(placed, function, holder);
                 frames.map(|(_, address)| placed.places.addresses()[address])
             })
             .collect();
@@ -68,15 +81,50 @@ impl Sums<'_> {
         addresses
     }
 
-    fn machine_frames(
+    /// The other functions in whose machine code samples were taken in this one, with its self
+    /// weight there, the heaviest first.
+    pub fn holders(&self, function: FunctionId) -> Vec<(FunctionId, u64)> {
+        let mut of: FxHashMap<FunctionId, u64> = FxHashMap::default();
+        if let Some(placed) = &self.placed {
+            for (number, row) in self.rows_of(function) {
+                if let Some(holder) = placed.machine[number].filter(|&it| it != function) {
+                    *of.entry(holder).or_default() += row.weight;
+                }
+            }
+        }
+        let mut holders: Vec<_> = of.into_iter().collect();
+        holders.sort_unstable_by_key(|&(holder, weight)| (Reverse(weight), holder));
+        holders
+    }
+
+    /// The weights of a function where it is inlined into `holder`, by the instructions of
+    /// `listing`.
+    pub fn inlined_into(
+        &self,
+        holder: FunctionId,
+        function: FunctionId,
+        listing: &Listing,
+    ) -> CodeWeights {
+        let placed = self.placed.as_ref();
+        let code = placed.and_then(|placed| self.code(placed, function, holder, Some(listing)));
+        code.unwrap_or_default()
+    }
+
+    fn frames_in(
         &self,
         placed: &Placed<'_>,
         function: FunctionId,
+        holder: FunctionId,
     ) -> impl Iterator<Item = (PlaceId, AddressId)> {
-        placed.of_function(function).filter_map(|id| {
-            let place = &placed.places.tree()[id];
+        let places = placed.places;
+        placed.of_function(function).filter_map(move |id| {
+            let place = &places.tree()[id];
             let is_inlined = self.profile.paths[place.path].inlined;
-            Some((id, place.address.filter(|_| !is_inlined)?))
+            let is_in = match holder == function {
+                true => !is_inlined,
+                false => is_inlined && machine_function(self.profile, places, id) == Some(holder),
+            };
+            Some((id, place.address.filter(|_| is_in)?))
         })
     }
 
@@ -86,6 +134,7 @@ impl Sums<'_> {
         &self,
         placed: &Placed<'_>,
         function: FunctionId,
+        holder: FunctionId,
         listing: Option<&Listing>,
     ) -> Option<CodeWeights> {
         let places = placed.places;
@@ -98,21 +147,21 @@ impl Sums<'_> {
             });
             found.unwrap_or(address)
         };
-        let below: Vec<(PlaceId, u64)> = (self.machine_frames(placed, function))
+        let below: Vec<(PlaceId, u64)> = (self.frames_in(placed, function, holder))
             .map(|(id, address)| (id, instruction(address)))
             .collect();
         let mut own: FxHashMap<u64, u64> = FxHashMap::default();
-        for row in placed.rows_within(self.selection, function) {
-            let place = row.place.map(|id| &places.tree()[id]);
-            if let Some(address) = place.and_then(|place| place.address) {
+        for row in placed.rows_within(self.selection, holder) {
+            let Some(id) = row.place else { continue };
+            let mut frames = frames_at(self.profile, places, id);
+            if let Some(address) = places.tree()[id].address
+                && frames.any(|frame| frame == function)
+            {
                 *own.entry(instruction(address)).or_default() += row.weight;
             }
         }
-        let elsewhere = self.rows_of(function).filter(|(row, _)| {
-            let machine = placed.machine[*row];
-            machine.is_some_and(|machine| machine != function)
-        });
-        let inlined_elsewhere = elsewhere.map(|(_, row)| row.weight).sum();
+        let elsewhere = self.holders(function).into_iter();
+        let inlined_elsewhere = elsewhere.map(|(_, weight)| weight).sum();
         if below.is_empty() && inlined_elsewhere == 0 {
             return None;
         }

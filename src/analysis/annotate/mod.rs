@@ -135,7 +135,7 @@ impl<'a> Sums<'a> {
         });
         // A line with self and total came from both maps; equal rows are neighbours now.
         lines.dedup_by_key(|row| row.line);
-        let code = placed.and_then(|placed| self.code(placed, function, listing));
+        let code = placed.and_then(|placed| self.code(placed, function, function, listing));
         Summary {
             function,
             self_weight: self.by_function.self_weight[function],

@@ -106,6 +106,7 @@ pub fn write(
                     owner: sources::owner(query.file()),
                     left_out: left_out.take(),
                     with_inlined: true,
+                    with_copies: false,
                 };
                 within(it, &mut looking, show);
                 left_out.replace(looking.left_out);

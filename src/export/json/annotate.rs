@@ -2,8 +2,8 @@
 //! address|null, decl_file|null, decl_line|null}`, `files [{file, found|null, embedded, newer,
 //! lines [{line, self, total|null, text|null}]}]`, `unknown_line {self, total|null}|null`, `code
 //! {file, origin, self, total, outside, inlined_elsewhere, cut, instructions [{address, length,
-//! text, self, total, file|null, line|null, inlined|null, jump|null, callee|null}]}|null`,
-//! `no_code|null`.
+//! text, self, total, file|null, line|null, inlined|null, jump|null, callee|null}]}|null`, `copies
+//! [{inlined_into, code}]`, `no_code|null`.
 //!
 //! A line of `files` has weight or code of the function; `text` is there where the source was
 //! `found`, which is a program if the text is `embedded` in its debug information, and `newer`
@@ -11,7 +11,8 @@
 //! known, so that the self weights of all lines and it add up to that of the function. `code` is
 //! the machine code with all that is inlined into it: its `self` is that of its instructions and of
 //! `outside`, addresses that are in none. `inlined_elsewhere` is the self weight of the function in
-//! the machine code of others. `file`, `line` and `inlined` are the source position of an
+//! the machine code of others; with `--asm`, `copies` has the instructions there, also those of what
+//! is inlined into the function. `file`, `line` and `inlined` are the source position of an
 //! instruction and the inlined function that has it; `jump` is the address of the instruction that
 //! it leads to, `callee` what it calls. Where calls were counted, instructions and lines have
 //! `calls|null`, how often they called, and `calls_at_least`, which is there, and true, where there
@@ -133,6 +134,14 @@ pub fn write(
         Some(code) => write_code(out, subject, view, code)?,
         None => value(out, &None::<()>)?,
     }
+    out.write_all(b",\n\"copies\":")?;
+    list_with(out, &view.copies, |out, copy| {
+        out.write_all(b"{\"inlined_into\":")?;
+        value(out, &copy.holder_name())?;
+        out.write_all(b",\"code\":")?;
+        write_code(out, subject, view, &copy.code)?;
+        out.write_all(b"}")
+    })?;
     out.write_all(b",\n\"no_code\":")?;
     value(out, &view.no_code)?;
     out.write_all(b"}\n")
@@ -190,8 +199,8 @@ fn write_code(
     out.write_all(b",\"instructions\":")?;
     list(
         out,
-        view.instructions()
-            .map(|(code, line)| item(subject, code, line)),
+        view.instructions(code)
+            .map(|line| item(subject, code, line)),
     )?;
     out.write_all(b"}")
 }

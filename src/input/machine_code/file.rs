@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::positions::add_positions;
+use super::positions::{add_positions, inlined_at};
 use super::{CodeError, MOST_INSTRUCTIONS, MachineCode};
 use crate::base::Svma;
 use crate::binary::{self, Binary, Code, FunctionSymbol, demangle};
@@ -16,6 +16,7 @@ pub(super) fn listing(
     reader: &MachineCode<'_>,
     module: ModuleId,
     addresses: impl Iterator<Item = u64>,
+    inlined: Option<&str>,
 ) -> Result<Listing, CodeError> {
     let profile = reader.profile;
     let path = || profile.modules[module].path.clone();
@@ -43,7 +44,12 @@ pub(super) fn listing(
     stretches.sort_unstable();
     stretches.dedup();
     let read = read(&code, &stretches, disassembler);
-    let (instructions, is_cut) = read.map_err(unusable)?;
+    let (mut instructions, is_cut) = read.map_err(unusable)?;
+    if let Some(name) = inlined {
+        let lines = binary.lines();
+        let mut is_of = inlined_at(&lines, name);
+        instructions.retain(|found| is_of(found.at));
+    }
     if instructions.is_empty() {
         return Err(CodeError::NoCode { path: path() });
     }
@@ -87,6 +93,10 @@ pub(super) fn listing(
     }
     if reader.options.inlines {
         add_positions(&mut listing, &binary.lines(), Svma);
+    }
+    if inlined.is_some() {
+        // They are those of the function around it.
+        listing.lines.clear();
     }
     Ok(listing)
 }

@@ -131,8 +131,27 @@ impl<'a> MachineCode<'a> {
             }
             Keeper::File => {
                 let start = self.profile.functions[function].address;
-                file::listing(self, module, start.into_iter().chain(addresses))
+                let addresses = start.into_iter().chain(addresses);
+                file::listing(self, module, addresses, None)
             }
+        }
+    }
+
+    /// Lists the instructions of a function, and of what is inlined into it, where it is inlined
+    /// itself into the code at these stated addresses; of programs and libraries.
+    ///
+    /// # Errors
+    ///
+    /// As [`MachineCode::listing`].
+    pub fn inlined(
+        &self,
+        function: FunctionId,
+        addresses: impl Iterator<Item = u64>,
+    ) -> Result<Listing, CodeError> {
+        let function = &self.profile.functions[function];
+        match Keeper::of(self.profile, function.module) {
+            Keeper::File => file::listing(self, function.module, addresses, Some(&function.name)),
+            _ => Err(CodeError::NotKept),
         }
     }
 

@@ -17,6 +17,29 @@ pub(super) fn add_positions(listing: &mut Listing, lines: &Lines, stated: impl F
     add_embedded(listing, lines, &stated);
 }
 
+/// Tells whether the code at an address is of a function that is inlined there, or inlined into that,
+/// by the function's name for people.
+pub(super) fn inlined_at<'l>(lines: &'l Lines<'_>, name: &'l str) -> impl FnMut(Svma) -> bool + 'l {
+    // By the names in debug information.
+    let mut known: FxHashMap<String, bool> = FxHashMap::default();
+    let mut frames: Vec<InlineFrame> = Vec::new();
+    move |at| {
+        lines.frames(at, &mut frames);
+        let around = frames.len().saturating_sub(1);
+        let mut inlined = frames[..around]
+            .iter()
+            .filter_map(|it| it.function.as_deref());
+        inlined.any(|linkage_name| match known.get(linkage_name) {
+            Some(&is_it) => is_it,
+            None => {
+                let is_it = demangle(linkage_name) == name;
+                known.insert(linkage_name.to_owned(), is_it);
+                is_it
+            }
+        })
+    }
+}
+
 fn add_embedded(listing: &mut Listing, lines: &Lines, stated: &impl Fn(u64) -> Svma) {
     // All code of a function is of one unit.
     let Some(first) = listing.instructions.first() else {

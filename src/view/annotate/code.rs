@@ -182,8 +182,6 @@ impl CodeView {
         }
         self.draw(&mut table, &rows);
         rows_of.resize(table.rows.len(), None);
-        sections.push(Block::Space.into());
-        sections.push(Block::Heading(self.listing.file.clone()).into());
         sections.extend(origin(self.listing.origin).map(|text| Block::Line(text).into()));
         for file in &view.files {
             let texts = source::warnings(file);
@@ -212,7 +210,6 @@ impl CodeView {
                 sections.push(Section::of_weights(text));
             }
         };
-        note(self.inlined_elsewhere, ELSEWHERE);
         note(self.outside, OUTSIDE);
         if self.listing.is_cut {
             let text = "The function has more code than is listed here.";

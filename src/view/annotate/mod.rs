@@ -16,8 +16,8 @@ use std::sync::Arc;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number};
-use crate::analysis::annotate::Summary;
-use crate::profile::{Listing, MadeCalls, NoSource, SourceText};
+use crate::analysis::annotate::{CodeWeights, Summary};
+use crate::profile::{FunctionId, Listing, MadeCalls, NoSource, SourceText};
 
 /// What the percentages are shares of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,10 +53,35 @@ pub struct Options {
 pub struct Material {
     /// The machine code, if there is any.
     pub code: Option<Listing>,
+    /// Its instructions in other functions, which it is inlined into.
+    pub copies: Vec<Copy>,
     /// Else the reason, a lower-case fragment.
     pub no_code: Option<String>,
     /// The source files, or why there is no text, by their paths in debug information.
     pub sources: Vec<(String, Result<Arc<SourceText>, NoSource>)>,
+}
+
+/// The instructions of a function where it is inlined into another.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// The function in whose machine code they are.
+    pub holder: FunctionId,
+    /// The self weight of the function there.
+    pub self_weight: u64,
+    /// The instructions, with those of what is inlined into the function.
+    pub code: Listing,
+    /// Their weights.
+    pub weights: CodeWeights,
+}
+
+/// A [`Copy`], named.
+#[derive(Clone, Debug)]
+pub struct CopyView {
+    /// The function in whose machine code it is.
+    pub holder: FunctionId,
+    /// The instructions.
+    pub code: CodeView,
+    label: String,
 }
 
 /// A function from within, chosen and named.
@@ -68,6 +93,10 @@ pub struct AnnotateView {
     pub files: Vec<FileView>,
     /// Its machine code; `None` where it was not asked for or cannot be had.
     pub code: Option<CodeView>,
+    /// Its instructions in other functions, where machine code was asked for.
+    pub copies: Vec<CopyView>,
+    /// Its self weight in other functions that are not among these.
+    pub not_listed: u64,
     /// Why there is no machine code, where it was asked for.
     pub no_code: Option<String>,
     options: Options,
@@ -88,7 +117,17 @@ pub fn arrange(
     let listing = material.code;
     let files = source::files(subject, &summary, listing.as_ref(), &material.sources);
     let weights = summary.code.as_ref();
+    let listed: u64 = material.copies.iter().map(|copy| copy.self_weight).sum();
+    let holders = material.copies.iter().map(|copy| copy.holder);
+    let labels = subject.labels(holders);
+    let copies = material.copies.into_iter().map(|copy| CopyView {
+        code: CodeView::new(copy.code, Some(&copy.weights)),
+        label: labels.of(copy.holder).to_owned(),
+        holder: copy.holder,
+    });
     AnnotateView {
+        copies: copies.collect(),
+        not_listed: weights.map_or(0, |code| code.inlined_elsewhere - listed),
         code: listing.map(|listing| CodeView::new(listing, weights)),
         label: subject.labels([function]).of(function).to_owned(),
         sources: material.sources,
@@ -97,6 +136,13 @@ pub fn arrange(
         files,
         no_code: material.no_code,
         summary,
+    }
+}
+
+impl CopyView {
+    /// What the function around it is called.
+    pub fn holder_name(&self) -> &str {
+        &self.label
     }
 }
 
@@ -120,12 +166,10 @@ impl AnnotateView {
         lines.filter_map(|(line, is_shown)| is_shown.then_some(line))
     }
 
-    /// The instructions that are asked for.
-    pub fn instructions(&self) -> impl Iterator<Item = (&CodeView, CodeLine<'_>)> {
-        self.code.iter().flat_map(|code| {
-            let lines = code.lines().zip(code.shown(self));
-            lines.filter_map(move |(line, is_shown)| is_shown.then_some((code, line)))
-        })
+    /// The instructions of a listing that are asked for.
+    pub fn instructions<'a>(&self, code: &'a CodeView) -> impl Iterator<Item = CodeLine<'a>> {
+        let lines = code.lines().zip(code.shown(self));
+        lines.filter_map(|(line, is_shown)| is_shown.then_some(line))
     }
 
     /// All lines and instructions, a record each.
@@ -142,9 +186,16 @@ impl AnnotateView {
             Column::new("address", "address", Role::Figure),
             Column::new("text", "text", Role::Name),
             Column::new("callee", "callee", Role::Name),
+            Column::new("inlined_into", "inlined into", Role::Name),
         ]);
         table.rows.extend(self.line_rows());
-        table.rows.extend(self.instruction_rows());
+        if let Some(code) = &self.code {
+            table.rows.extend(self.instruction_rows(code, None));
+        }
+        for copy in &self.copies {
+            let rows = self.instruction_rows(&copy.code, Some(&copy.label));
+            table.rows.extend(rows);
+        }
         let table = if has_calls(subject) {
             table
         } else {
@@ -176,9 +227,9 @@ impl AnnotateView {
         rows
     }
 
-    fn instruction_rows(&self) -> Vec<Vec<Cell>> {
+    fn instruction_rows(&self, code: &CodeView, holder: Option<&str>) -> Vec<Vec<Cell>> {
         let whole = self.whole(true);
-        let rows = self.instructions().map(|(code, line)| {
+        let rows = self.instructions(code).map(|line| {
             let instruction = line.instruction;
             let position = code.listing.position_of(instruction);
             let row = TableRow {
@@ -188,6 +239,7 @@ impl AnnotateView {
                 address: text(&format!("{:#x}", instruction.address)),
                 text: text(&instruction.text),
                 callee: code.callee(instruction).map_or(Cell::Nothing, Cell::Text),
+                holder: holder.map_or(Cell::Nothing, text),
                 ..TableRow::of("instruction", (line.self_weight, Some(line.total)))
             };
             row.cells(whole)
@@ -198,9 +250,16 @@ impl AnnotateView {
     /// The weights that self weights and totals are shares of, of lines or of machine code.
     fn whole(&self, is_code: bool) -> (u64, u64) {
         let code = self.code.as_ref().filter(|_| is_code);
-        let (own, total) = code.map_or((self.summary.self_weight, self.summary.total), |code| {
-            (code.self_weight, code.total)
-        });
+        let copies = self.copies.iter().map(|copy| copy.code.self_weight);
+        let (own, total) = match code {
+            _ if is_code && copies.len() > 0 => (
+                code.map_or(0, |code| code.self_weight) + copies.sum::<u64>(),
+                // Of one sample several can be on the stack.
+                self.summary.total,
+            ),
+            Some(code) => (code.self_weight, code.total),
+            None => (self.summary.self_weight, self.summary.total),
+        };
         match self.options.base {
             Base::Total => (total, total),
             Base::SelfWeight => (own, total),
@@ -250,22 +309,21 @@ impl AnnotateView {
     pub fn sections(&self, subject: &Subject) -> Vec<Section> {
         let mut sections = Vec::new();
         let knows_lines = !self.files.is_empty();
-        let shows_code = self
-            .code
-            .as_ref()
-            .filter(|_| self.options.assembly || !knows_lines);
-        match shows_code {
-            Some(code) => code.sections(self, subject, &mut sections),
-            None => source::sections(self, subject, &mut sections),
+        let has_code = self.code.is_some() || !self.copies.is_empty();
+        let shows_code = has_code && (self.options.assembly || !knows_lines);
+        if shows_code {
+            self.code_sections(subject, &mut sections);
+        } else {
+            source::sections(self, subject, &mut sections);
         }
         let mut say = |text: String| {
             sections.push(Block::Space.into());
             sections.push(Block::Line(text).into());
         };
         if !knows_lines {
-            let why = match self.code {
-                Some(_) => ": the file has no debug information for it",
-                None => "",
+            let why = match has_code {
+                true => ": the file has no debug information for it",
+                false => "",
             };
             say(format!("No source line of this function is known{why}."));
         }
@@ -277,12 +335,31 @@ impl AnnotateView {
         let is_table = |section: &Section| matches!(section.block, Block::Table(_));
         if sections.iter().any(is_table) {
             sections.push(Block::Space.into());
-            let legend = self.legend(subject, shows_code.is_some());
+            let legend = self.legend(subject, shows_code);
             sections.push(Section::of_weights(legend));
             let note = skid::note(subject.selection.event());
             sections.extend(note.map(|note| Block::Line(note).into()));
         }
         sections
+    }
+
+    /// The machine code of the function, then its copies in others.
+    fn code_sections(&self, subject: &Subject, sections: &mut Vec<Section>) {
+        if let Some(code) = &self.code {
+            sections.push(Block::Space.into());
+            sections.push(Block::Heading(code.listing.file.clone()).into());
+            code.sections(self, subject, sections);
+        }
+        for copy in &self.copies {
+            sections.push(Block::Space.into());
+            sections.push(Block::Heading(format!("Inlined into {}", copy.label)).into());
+            copy.code.sections(self, subject, sections);
+        }
+        if self.not_listed > 0 {
+            let weight = number::weight(self.not_listed, &subject.selection.event().unit);
+            let text = format!("{weight}: {}", code::ELSEWHERE);
+            sections.push(Section::of_weights(text));
+        }
     }
 
     /// What the percentages are shares of.
@@ -368,6 +445,7 @@ struct TableRow {
     address: Cell,
     text: Cell,
     callee: Cell,
+    holder: Cell,
 }
 
 impl TableRow {
@@ -383,6 +461,7 @@ impl TableRow {
             address: Cell::Nothing,
             text: Cell::Nothing,
             callee: Cell::Nothing,
+            holder: Cell::Nothing,
         }
     }
 
@@ -402,6 +481,7 @@ impl TableRow {
             self.address,
             self.text,
             self.callee,
+            self.holder,
         ]
     }
 }

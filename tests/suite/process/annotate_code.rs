@@ -368,3 +368,105 @@ fn without_stacks_a_total_has_inlined_functions_and_is_said_to() {
     let expected = "recorded without call stacks: totals include inlined functions, but no calls";
     assert!(said.contains(&expected), "{said:?}");
 }
+
+/// The names of the functions whose code an address is, innermost first, as addr2line finds them.
+fn functions_at(program: &Path, address: u64) -> Option<Vec<String>> {
+    let mut lookup = Command::new("addr2line");
+    lookup.args(["-f", "-i", "-e"]).arg(program);
+    let told = ran(lookup.arg(format!("{address:#x}")))?;
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    Some(told.lines().step_by(2).map(str::to_owned).collect())
+}
+
+#[test]
+fn an_inlined_function_has_its_instructions_in_all_functions_that_hold_them() {
+    let room = directory("annotate-copies");
+    let text = "static volatile unsigned sink;\n\
+        #define INLINE static inline __attribute__((always_inline))\n\
+        INLINE unsigned turn(unsigned n) { return (n << 7 | n >> 25) ^ sink; }\n\
+        INLINE unsigned mix(unsigned n) { sink = n * 31; return turn(n) + sink; }\n\
+        __attribute__((noinline)) void left(unsigned n) { sink += mix(n) * n; }\n\
+        __attribute__((noinline)) void right(unsigned n) { while (n--) sink -= mix(n); }\n\
+        int main(void) { left(7); right(9); return 0; }\n";
+    let program = room.join("it");
+    if compile_text("gcc", &["-O1", "-g", "-no-pie"], text, &program).is_none() {
+        return;
+    }
+    let binary = Binary::open(&program).unwrap();
+    let code = binary.code().unwrap();
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    recording.process(7, "it");
+    // Each byte of `left` is sampled once, and of `right` twice.
+    let mut expected: BTreeMap<&str, BTreeMap<u64, u64>> = BTreeMap::new();
+    let (mut time, mut mix_itself) = (0, 0);
+    for (holder, times) in [("left", 1), ("right", 2)] {
+        let name = |symbol| binary.function_name(symbol);
+        let mut functions = binary.functions().iter();
+        let symbol = functions.find(|&symbol| name(symbol).as_deref() == Some(holder));
+        let symbol = symbol.unwrap();
+        let offset = code.piece(symbol.start, symbol.end()).unwrap().offset.0;
+        let (page, base) = (offset & !0xfff, symbol.start.0 & !0xfff);
+        if holder == "left" {
+            recording.mapping(7, program.to_str().unwrap(), (base, 0x2000), page);
+        }
+        for address in symbol.start.0..symbol.end().0 {
+            let Some(functions) = functions_at(&program, address) else {
+                return;
+            };
+            let inlined = &functions[..functions.len() - 1];
+            if inlined.iter().any(|name| name == "mix") {
+                expected.entry(holder).or_default().insert(address, times);
+            }
+            mix_itself += if functions[0] == "mix" { times } else { 0 };
+            for _ in 0..times {
+                time += 10;
+                recording.sample(Taken {
+                    task: 7,
+                    time,
+                    user: &[address],
+                    period: Some(1),
+                    ..Taken::default()
+                });
+            }
+        }
+    }
+    assert_eq!(expected.len(), 2);
+    let data = room.join("perf.data");
+    recording.write(&data);
+    let data = data.to_str().unwrap();
+    let answer = json(&["annotate", "mix", data, "--asm"]);
+    assert!(
+        answer["code"].is_null() && answer["no_code"].is_null(),
+        "{answer}"
+    );
+    assert_eq!(number(&answer["function"]["self"]), mix_itself);
+    let copies = answer["copies"].as_array().unwrap();
+    let holders: Vec<_> = (copies.iter())
+        .map(|copy| copy["inlined_into"].as_str().unwrap())
+        .collect();
+    assert_eq!(holders, ["right", "left"]);
+    let mut all = 0;
+    for copy in copies {
+        let mut expected = expected[copy["inlined_into"].as_str().unwrap()].clone();
+        for instruction in copy["code"]["instructions"].as_array().unwrap() {
+            let (start, length) = (
+                number(&instruction["address"]),
+                number(&instruction["length"]),
+            );
+            let bytes = (start..start + length).map(|at| expected.remove(&at).unwrap());
+            let weight = bytes.sum::<u64>();
+            assert_eq!(number(&instruction["self"]), weight, "{instruction}");
+            assert_eq!(number(&instruction["total"]), weight, "{instruction}");
+            all += weight;
+        }
+        assert!(expected.is_empty(), "{expected:?}");
+    }
+    assert_eq!(number(&answer["function"]["total"]), all);
+    let page = proftool(&["annotate", "mix", data, "--asm"])
+        .output()
+        .unwrap();
+    let page = String::from_utf8(page.stdout).unwrap();
+    let right = page.find("Inlined into right").unwrap();
+    assert!(page.find("Inlined into left").unwrap() > right, "{page}");
+    assert!(page.contains("(inlined turn)"), "{page}");
+}

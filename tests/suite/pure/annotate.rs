@@ -40,7 +40,8 @@ fn a_sample_at_a_call_counts_once_for_the_instruction_that_also_called() {
     assert_eq!(addresses.len(), 2);
     let selection = profile.select(EventId::new(0), &Filter::default());
     let sums = Sums::of(&profile, &selection);
-    assert_eq!(sums.addresses(FunctionId::new(1)), [8, 11]);
+    let function = FunctionId::new(1);
+    assert_eq!(sums.addresses(function, function), [8, 11]);
 }
 
 /// By line, or by instruction: self weight and total.
@@ -81,8 +82,51 @@ fn oracle(samples: &[Taken], function: usize) -> (Weights<Option<u32>>, Weights<
     (lines, code, elsewhere)
 }
 
+/// What a function weighs by instruction where it is inlined into another, each stack looked at by
+/// itself.
+fn inlined_oracle(samples: &[Taken], function: usize, holder: usize) -> Weights<u64> {
+    let mut code = Weights::new();
+    for (stack, weight) in samples {
+        let stack = settled(stack);
+        let mut seen = BTreeSet::new();
+        let (mut machine, mut is_in) = (usize::MAX, false);
+        for (depth, &(at, _, address, inlined)) in stack.iter().enumerate() {
+            if !inlined {
+                (machine, is_in) = (at, false);
+            }
+            is_in |= inlined && at == function && machine == holder;
+            let Some(instruction) = address.map(|address| address / 4 * 4).filter(|_| is_in) else {
+                continue;
+            };
+            let known: &mut (u64, u64) = code.entry(instruction).or_default();
+            known.0 += if depth + 1 == stack.len() { *weight } else { 0 };
+            known.1 += if seen.insert(instruction) { *weight } else { 0 };
+        }
+    }
+    code
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn inlined_instructions_equal_a_count_stack_by_stack(samples in samples()) {
+        let profile = build(&samples);
+        let selection = profile.select(EventId::new(0), &Filter::default());
+        let sums = Sums::of(&profile, &selection);
+        let listing = listing(40);
+        for (function, holder) in (0..16).map(|pair| (pair / 4, pair % 4)) {
+            if function == holder {
+                continue;
+            }
+            let [this, other] = [function, holder].map(FunctionId::new);
+            let found = sums.inlined_into(other, this, &listing);
+            let found = found.addresses.iter();
+            let found = found.map(|at| (at.address, (at.self_weight, at.total)));
+            let expected = inlined_oracle(&samples, function, holder);
+            prop_assert_eq!(found.collect::<Weights<_>>(), expected);
+        }
+    }
 
     #[test]
     fn lines_and_instructions_equal_a_count_stack_by_stack(samples in samples()) {
@@ -206,6 +250,7 @@ fn the_page_shows_lines_and_code_with_their_weights() {
         let material = Material {
             code: Some(listing.clone()),
             no_code: None,
+            copies: Vec::new(),
             sources: vec![("/src/a.c".into(), Ok(source.clone().into()))],
         };
         let options = Options {
