@@ -94,3 +94,15 @@ impl CodeAddress {
         }
     }
 }
+
+/// How the caller of a frame was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CallerBy {
+    /// By unwinding rules, or by the processor: it is the caller.
+    Rules,
+    /// In a copy of the stack, by rules or else by a frame pointer, after a frame pointer has led
+    /// through code without rules: it is the caller if that frame pointer was right.
+    Copy,
+    /// By a frame pointer, which skips the caller of a function that keeps no frame.
+    FramePointer,
+}

@@ -26,7 +26,7 @@ mod text;
 mod weight_sum;
 pub mod workers;
 
-pub use address::{Avma, CodeAddress, FileOffset, Svma};
+pub use address::{Avma, CallerBy, CodeAddress, FileOffset, Svma};
 pub use build_id::BuildId;
 pub use caveat::{About, Caveat, CaveatKind, Caveats, Detail, Remedy};
 pub use counted::{Counted, Counting};

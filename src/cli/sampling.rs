@@ -37,9 +37,9 @@ pub struct SamplingArgs {
 
     /// Stacks: auto (default), fp, dwarf, none.
     ///
-    /// auto chooses by the program's code. fp[,BYTES] follows frame pointers, and takes BYTES (256)
-    /// of the top of the stack for callers that these skip. dwarf[,BYTES] copies the stack, for
-    /// programs without frame pointers (all of it, as far as buffers and 64 MB per second allow).
+    /// auto chooses by the program's code. fp[,BYTES] follows frame pointers, and unwinds BYTES (256)
+    /// of the top of the stack for callers that these skip. dwarf[,BYTES] unwinds the stack, for
+    /// programs without frame pointers (all of it, as far as buffers allow).
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           hide_default_value = true, value_parser = call_graph)]
     call_graph: CallGraph,
@@ -139,8 +139,9 @@ impl SamplingArgs {
         Ok(Asked { command, target })
     }
 
-    // How to sample this subject; where stacks are chosen by its code, a line that says why so.
-    pub fn options(&self, subject: Subject<'_>) -> (Options, Option<String>) {
+    // How to sample this subject, and whether copies of stacks are unwound meanwhile, if there are
+    // any; where stacks are chosen by its code, a line that says why so.
+    pub fn options(&self, subject: Subject<'_>, unwinds: bool) -> (Options, Option<String>) {
         let events = self.event.iter().flat_map(EventList::events);
         let mut options = Options {
             events: events.cloned().collect(),
@@ -150,6 +151,7 @@ impl SamplingArgs {
                 (None, None) => None,
             },
             stacks: Stacks::None,
+            unwinds: false,
             fit_copies: matches!(self.call_graph, CallGraph::Auto | CallGraph::Copies),
             ring_pages: self.mmap_pages.map(|pages| pages as usize),
             off_cpu: self.off_cpu,
@@ -158,6 +160,7 @@ impl SamplingArgs {
         let wanted = Wanted {
             time: self.time(),
             largest: largest_copy(&options),
+            unwinds,
         };
         let (stacks, why) = match (self.call_graph, subject) {
             (CallGraph::Chosen(stacks), _) => (stacks, None),
@@ -172,7 +175,8 @@ impl SamplingArgs {
             }
         };
         options.stacks = stacks;
-        options.compression = self.compression(stacks);
+        options.unwinds = unwinds && stacks.are_copied();
+        options.compression = self.compression(stacks).filter(|_| !unwinds);
         (options, why)
     }
 

@@ -25,6 +25,8 @@ pub struct Wanted {
     pub time: Time,
     // The largest copies of stacks that can be recorded of it.
     pub largest: CopySize,
+    // Whether copies are unwound while they are recorded.
+    pub unwinds: bool,
 }
 
 // Returns how to record the stacks of a program, and one line that says why.
@@ -47,7 +49,7 @@ pub fn after(
     recording: &Path,
     bytes: u64,
     judged: &Path,
-    (chosen, time): (Stacks, Time),
+    (options, time): (&Options, Time),
 ) -> Option<String> {
     if bytes > READ_AGAIN {
         return None;
@@ -59,6 +61,7 @@ pub fn after(
         return None;
     }
     let share = share(top, sampled.samples);
+    let chosen = options.stacks;
     let text = match (judge_sampled(top, time), chosen) {
         (Some((Stacks::Copies(_), lack)), chosen)
             if chosen.follow_pointers() && Stacks::can_copy() =>
@@ -68,7 +71,9 @@ pub fn after(
         (Some((Stacks::Copies(_), lack)), chosen) if chosen.follow_pointers() => {
             format!("{share}; {lack}")
         }
-        (Some((fitting, keep)), Stacks::Copies(_)) if fitting.follow_pointers() => {
+        (Some((fitting, keep)), Stacks::Copies(_))
+            if fitting.follow_pointers() && !options.unwinds =>
+        {
             format!("{share}; {keep}: -g fp is enough")
         }
         (Some((Stacks::Copies(_), lack)), _) => format!("{share}; {lack}, too"),
@@ -135,6 +140,10 @@ pub fn choose_running(target: &Target, wanted: Wanted) -> (Stacks, String) {
         chosen = chosen.or(Some(choice));
     }
     chosen.unwrap_or_else(|| match wanted.time {
+        // Programs of all kinds.
+        Time::OnCpu if wanted.unwinds && Stacks::can_copy() && pids.is_empty() => {
+            copies("right for any program", wanted)
+        }
         Time::OnCpu => {
             let why = "call stacks: frame pointers (override with -g dwarf)";
             (Stacks::frame_pointers(), why.to_owned())
@@ -157,8 +166,10 @@ fn unknown(reason: &str, wanted: Wanted) -> (Stacks, String) {
     }
 }
 
-fn copies(reason: &str, Wanted { time, largest }: Wanted) -> (Stacks, String) {
-    let how = match time {
+fn copies(reason: &str, wanted: Wanted) -> (Stacks, String) {
+    let largest = wanted.largest;
+    let how = match wanted.time {
+        _ if wanted.unwinds => "unwound while it records".to_owned(),
         // The smallest copies do not shrink any more.
         Time::OnCpu if largest <= CopySize::default() => format!("whole stacks up to {largest}"),
         Time::OnCpu => format!(

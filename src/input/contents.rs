@@ -44,14 +44,15 @@ pub(super) fn of_recording(
         .collect();
     records.sort();
     let samples = records.iter().find(|(name, _)| name == "SAMPLE");
+    let samples = samples.map_or(0, |(_, count)| *count);
     Ok(Contents {
         form: form(&reader),
         arch: features.arch.clone(),
-        samples: samples.map_or(0, |(_, count)| *count),
+        samples,
         events,
         records,
         features: features.present.iter().map(|f| f.to_string()).collect(),
-        circumstances: circumstances(features, trace.recording.duration, stacks),
+        circumstances: circumstances(features, &trace.recording, stacks, samples),
         caveats: trace.caveats,
     })
 }
@@ -97,18 +98,30 @@ fn form(reader: &Reader) -> String {
 
 fn circumstances(
     features: &Features,
-    duration: Option<u64>,
+    recording: &trace::Recording,
     stacks: RecordedStacks,
+    samples: u64,
 ) -> Vec<(&'static str, String)> {
     let command = (!features.command_line.is_empty()).then(|| features.command_line.join(" "));
-    let seconds = duration.map(|ns| format!("{:.3} s", ns as f64 / 1e9));
+    let seconds = recording
+        .duration
+        .map(|ns| format!("{:.3} s", ns as f64 / 1e9));
+    let is_copied = matches!(
+        stacks,
+        RecordedStacks::Joined(_) | RecordedStacks::Copies(_)
+    );
+    let memory = is_copied.then(|| match recording.copies {
+        0 => "none".to_owned(),
+        copies => format!("copies of the stack in {copies} of {samples} samples"),
+    });
     let cpus = features
         .cpus
         .map(|(online, available)| format!("{online} of {available} online"));
     [
         ("command", command),
         ("duration", seconds),
-        ("call stacks", Some(stacks.to_string())),
+        ("call stacks", Some(stacks.named(recording.unwound > 0))),
+        ("memory of programs", memory),
         ("host", features.hostname.clone()),
         ("kernel", features.os_release.clone()),
         ("recorder", features.version.clone()),

@@ -27,6 +27,8 @@ pub mod live;
 mod machine_code;
 mod perf_script;
 mod programs;
+#[cfg(feature = "record")]
+pub mod recorder;
 mod recording;
 mod sampled;
 mod source_files;

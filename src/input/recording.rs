@@ -88,5 +88,6 @@ pub(super) fn about(recording: &Recording) -> About {
         duration: recording.duration,
         host: recording.host.clone(),
         started: recording.started,
+        is_unwound: recording.unwound > 0,
     }
 }

@@ -122,6 +122,8 @@ impl Reader {
             let flaw = Flaw::Fact("it comes before any event is described");
             return self.skip(header.type_, offset, flaw);
         };
+        #[cfg(feature = "record")]
+        let bytes = body;
         let (time, origin, body) = if kind == RecordType::SAMPLE {
             let Some(event) = self.event_of_sample(body) else {
                 let id = layout.id_of_sample(body).unwrap_or(0);
@@ -160,6 +162,8 @@ impl Reader {
             time,
             origin,
             body,
+            #[cfg(feature = "record")]
+            body_bytes: bytes,
             owner,
         };
         visit(self, &record);

@@ -70,4 +70,5 @@ pub use record::{Body, CpuMode, Mapping, Record, Task, type_name};
 pub use recorded_stacks::RecordedStacks;
 #[cfg(feature = "record")]
 pub(crate) use sample::Mover;
+pub(crate) use sample::unwound;
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

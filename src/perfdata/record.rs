@@ -34,6 +34,9 @@ pub struct Record<'a> {
     /// Where a record comes from that is not a sample; a sample has this among its fields.
     pub origin: Origin,
     pub body: Body<'a>,
+    /// What is behind the header.
+    #[cfg(feature = "record")]
+    pub(super) body_bytes: &'a [u8],
     pub(super) owner: Owner<'a>,
 }
 

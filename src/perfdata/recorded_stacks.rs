@@ -48,6 +48,19 @@ impl RecordedStacks {
     }
 }
 
+impl RecordedStacks {
+    /// What it is called where the recorder has unwound copies, or has not.
+    pub fn named(self, is_unwound: bool) -> String {
+        match self {
+            RecordedStacks::Joined(_) if is_unwound => {
+                "frame pointers and DWARF, unwound while recorded".into()
+            }
+            RecordedStacks::Copies(_) if is_unwound => "DWARF, unwound while recorded".into(),
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for RecordedStacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,4 +12,6 @@ pub struct About {
     pub host: Option<String>,
     /// The time of the first sample, in nanoseconds since 1970 (UTC).
     pub started: Option<u64>,
+    /// Whether its recorder has unwound copies of stacks.
+    pub is_unwound: bool,
 }

@@ -161,6 +161,7 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
         rate: Rate::Frequency(99),
         rate_chosen: false,
         stacks,
+        unwinds: false,
         max_stack: 0,
         allowed,
         watermark: 4096,

@@ -254,12 +254,17 @@ impl RuleSource for Library {
             _ => return None,
         }
         let file = self.entry(image);
-        if let Some(recording) = &self.recording
-            && image.kind == ImageKind::File
-        {
-            self.file_that_ran(image, recording).ok()?;
+        if image.kind == ImageKind::File && !self.can_read(image) {
+            return None;
         }
         let rules = || Rules::new(self.file(image).ok()?).map(Arc::new);
         file.rules.get_or_init(rules).clone()
+    }
+
+    fn can_read(&self, image: &Image) -> bool {
+        match &self.recording {
+            Some(recording) => self.file_that_ran(image, recording).is_ok(),
+            None => self.file(image).is_ok(),
+        }
     }
 }

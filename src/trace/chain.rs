@@ -11,8 +11,8 @@
 
 use linux_perf_event_reader::{BranchSampleFormat, constants};
 
-use crate::base::CodeAddress;
-use crate::perfdata::{Attr, CpuMode, Sample, Words};
+use crate::base::{CaveatKind, CodeAddress};
+use crate::perfdata::{Attr, CpuMode, Sample, Words, unwound};
 
 use super::CallerBy;
 
@@ -149,6 +149,13 @@ pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Ve
     }
 }
 
+/// Where a program was, whose recorder has unwound its stack.
+pub(super) fn program_counter(sample: &Sample<'_>) -> Option<u64> {
+    let mut words = sample.callchain?.iter();
+    words.find(|&word| word == constants::PERF_CONTEXT_USER)?;
+    words.find(|&word| word != constants::PERF_CONTEXT_USER)
+}
+
 pub(super) fn has_user_frames(sample: &Sample<'_>, mode: CpuMode) -> bool {
     let mut all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode);
     all.any(|(_, space, _)| space == Space::User)
@@ -202,6 +209,34 @@ pub(super) fn user_callers(
     }
     callers.extend(of_user);
     is_full(addresses(chain, mode).count(), attr)
+}
+
+/// Writes the links of a sample's stack to `links`, outermost first, where its recorder has unwound
+/// it. Returns why it has no more frames, and whether those that it has were all found by frame
+/// pointers.
+pub(super) fn unwound_links(
+    sample: &Sample<'_>,
+    mode: CpuMode,
+    attr: &Attr,
+    links: &mut Vec<Link>,
+) -> (Option<CaveatKind>, bool) {
+    links.clear();
+    let chain = sample.callchain.unwrap_or(Words::EMPTY);
+    let end = unwound::frames(chain, |address, caller_by| {
+        links.push(Link {
+            space: Space::User,
+            address,
+            caller_by,
+        });
+    });
+    let innermost = links.first().map(|link| link.caller_by);
+    links.reverse();
+    links_of_kernel(sample, mode, links);
+    if innermost != Some(CallerBy::FramePointer) {
+        return (end, false);
+    }
+    let is_cut = is_full(links.len(), attr);
+    (end.or(is_cut.then_some(CaveatKind::CutStack)), true)
 }
 
 /// Whether a stack of so many frames is as long as the recorder lets it be.

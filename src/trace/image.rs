@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{BuildId, CaveatKind, CodeAddress, FileId, define_id};
+use crate::base::{BuildId, CallerBy, CaveatKind, CodeAddress, FileId, define_id};
 
 define_id! {
     /// A row of [`Trace::images`](super::Trace::images).
@@ -13,18 +13,6 @@ define_id! {
 define_id! {
     /// A row of [`Trace::frames`](super::Trace::frames).
     pub FrameId
-}
-
-/// How the caller of a frame was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CallerBy {
-    /// By unwinding rules, or by the processor: it is the caller.
-    Rules,
-    /// In a copy of the stack, by rules or else by a frame pointer, after a frame pointer has led
-    /// through code without rules: it is the caller if that frame pointer was right.
-    Copy,
-    /// By a frame pointer, which skips the caller of a function that keeps no frame.
-    FramePointer,
 }
 
 /// Something that contains code.

@@ -39,6 +39,8 @@ pub(super) struct Circumstances {
     pub(super) event: usize,
     /// The program counter, where the chain does not have it.
     pub(super) ip: Option<u64>,
+    /// Whether the recorder has unwound it.
+    pub(super) is_unwound: bool,
     /// Of a chain that is known by what it was before it went astray, whether it had two frames in
     /// user space at most.
     pub(super) is_shallow: Option<bool>,

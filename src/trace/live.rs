@@ -1,5 +1,8 @@
 //! A trace that grows while others look at it.
 
+#[cfg(feature = "record")]
+pub mod unwound;
+
 use std::path::Path;
 
 use crate::base::workers::Workers;

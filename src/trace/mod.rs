@@ -47,8 +47,10 @@ mod tracer;
 mod unwinders;
 
 pub use build::read;
-pub use image::{CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
+pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::{JitSource, MappedDump};
+#[cfg(feature = "record")]
+pub use live::unwound::UnwoundRecords;
 pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use recording::{Recording, SampleTime};
@@ -66,6 +68,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub use crate::base::CallerBy;
 use crate::base::{CaveatKind, Caveats, Event, IdVec, Sampling, WeightSum, define_id};
 
 define_id! {

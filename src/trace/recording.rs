@@ -17,6 +17,10 @@ pub struct Recording {
     pub os_release: Option<String>,
     /// Whether stacks were copied, and the kernel followed no frame pointers.
     pub copies_alone: bool,
+    /// How many samples have a copy of the stack, or registers.
+    pub copies: u64,
+    /// How many have what the recorder found in a copy.
+    pub unwound: u64,
     /// When the recording was written, where it is a file.
     pub written: Option<SystemTime>,
     /// When the last sample was taken, where that is known.

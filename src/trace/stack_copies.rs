@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use linux_perf_event_reader::{AttrFlags, SampleFormat};
 
-use crate::base::{CodeAddress, IdVec};
+use crate::base::{CallerBy, CaveatKind, CodeAddress, IdVec};
 use crate::perfdata::{Attr, CpuMode, Reader, Record, Sample};
-use crate::unwind::{Arch, Joined, Registers};
+use crate::unwind::{Arch, End, Joined, Registers};
 
 use super::chain::{self, Link};
 use super::memory::Snapshot;
@@ -37,6 +37,15 @@ pub(super) struct Waiting {
     pub(super) switch: Option<Ticket>,
     /// How long after the first sample it was taken, in nanoseconds.
     pub(super) at: Option<u64>,
+    pub(super) copied: Copied,
+    /// The links of its stack that are outside of user space: a range of those of the batch, empty
+    /// until it is in one.
+    pub(super) kernel: Range<usize>,
+}
+
+/// What is known of a copied stack besides its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copied {
     /// How many bytes of the stack were to be copied.
     pub(super) room: u64,
     /// Whether none of them could be.
@@ -49,9 +58,47 @@ pub(super) struct Waiting {
     pub(super) is_joined: bool,
     /// Whether the kernel's chain has as many frames as it may have.
     pub(super) is_chain_cut: bool,
-    /// The links of its stack that are outside of user space: a range of those of the batch, empty
-    /// until it is in one.
-    pub(super) kernel: Range<usize>,
+}
+
+impl Copied {
+    /// Those of the unwound frames that are the program's, innermost first, and how the caller of
+    /// each was found.
+    pub(super) fn user_frames(
+        self,
+        frames: &[CodeAddress],
+        joined: Joined,
+    ) -> impl Iterator<Item = (CodeAddress, CallerBy)> {
+        let most = if self.is_in_exec { 1 } else { usize::MAX };
+        frames
+            .iter()
+            .take(most)
+            .enumerate()
+            .map(move |(number, &address)| {
+                let caller_by = match number {
+                    _ if number < joined.by_rules => CallerBy::Rules,
+                    _ if number < joined.by_copy => CallerBy::Copy,
+                    _ => CallerBy::FramePointer,
+                };
+                (address, caller_by)
+            })
+    }
+
+    /// Why the outermost frame is not among them, if it is not.
+    pub(super) fn flaw(self, joined: Joined) -> Option<CaveatKind> {
+        match joined.end {
+            _ if self.is_in_exec => None,
+            End::Outermost => None,
+            End::Chained => self.is_chain_cut.then_some(CaveatKind::CutStack),
+            _ if self.is_empty => Some(CaveatKind::EmptyCopy),
+            End::Copied if self.is_joined => Some(CaveatKind::ShortTop),
+            End::Copied => Some(CaveatKind::ShortCopy),
+            End::SignalStack => Some(CaveatKind::SignalStack),
+            End::Limit => Some(CaveatKind::CutStack),
+            End::Unruled => Some(CaveatKind::NoUnwindRules),
+            End::Broken if self.is_joined => Some(CaveatKind::BrokenStack),
+            End::Broken => Some(CaveatKind::BrokenCopy),
+        }
+    }
 }
 
 /// What a sample counts for.
@@ -127,6 +174,35 @@ impl<'a> Copy<'a> {
 }
 
 impl Copy<'_> {
+    /// What is to be unwound, in a process of this memory. `copied` becomes what is known of it
+    /// besides, and what its chain has of callers is added to `callers`.
+    pub(super) fn job(
+        self,
+        record: &Record<'_>,
+        (sample, attr): (&Sample<'_>, &Attr),
+        code: Arc<Snapshot>,
+        copied: &mut Copied,
+        callers: &mut Vec<u64>,
+    ) -> Job {
+        let mode = record.cpu_mode();
+        let from = callers.len();
+        let pc = self.program_counter;
+        let follows = !attr.flags().contains(AttrFlags::EXCLUDE_CALLCHAIN_USER);
+        copied.room = sample.user_stack_room;
+        copied.is_empty = self.is_empty();
+        copied.is_in_kernel = chain::is_in_kernel(mode, attr);
+        copied.is_joined = follows && sample.callchain.is_some();
+        copied.is_chain_cut = chain::user_callers(sample, mode, attr, pc, callers);
+        Job {
+            code,
+            registers: self.registers,
+            start: self.start,
+            bytes: record.share(self.bytes),
+            is_full: self.bytes.len() as u64 >= self.room,
+            callers: from..callers.len(),
+        }
+    }
+
     /// Whether nothing could be copied.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -202,27 +278,15 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
         code: Arc<Snapshot>,
         mut waiting: Waiting,
     ) {
-        let mode = record.cpu_mode();
         let Finished(batch, samples) = &mut self.open;
         let links = samples.links.len();
-        chain::links_of_kernel(sample, mode, &mut samples.links);
+        chain::links_of_kernel(sample, record.cpu_mode(), &mut samples.links);
         waiting.kernel = links..samples.links.len();
-        let callers = batch.callers.len();
-        let pc = copy.program_counter;
-        let follows = !attr.flags().contains(AttrFlags::EXCLUDE_CALLCHAIN_USER);
-        waiting.is_in_kernel = chain::is_in_kernel(mode, attr);
-        waiting.is_joined = follows && sample.callchain.is_some();
-        waiting.is_chain_cut = chain::user_callers(sample, mode, attr, pc, &mut batch.callers);
-        samples.waiting.push(waiting);
         batch.bytes += copy.bytes.len();
-        batch.jobs.push(Job {
-            code,
-            registers: copy.registers,
-            start: copy.start,
-            bytes: record.share(copy.bytes),
-            is_full: copy.bytes.len() as u64 >= copy.room,
-            callers: callers..batch.callers.len(),
-        });
+        let copied = &mut waiting.copied;
+        let job = copy.job(record, (sample, attr), code, copied, &mut batch.callers);
+        batch.jobs.push(job);
+        samples.waiting.push(waiting);
     }
 
     /// The next batch that is to come back now, if one is. `images` are those that are known.

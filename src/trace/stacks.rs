@@ -11,17 +11,14 @@ use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{
-    BROKEN, CaveatKind, CodeAddress, Detail, Distinct, IdVec, NO_ADDRESS, TRUNCATED,
-};
+use crate::base::{BROKEN, CaveatKind, Detail, Distinct, IdVec, NO_ADDRESS, TRUNCATED};
 use crate::perfdata::{Attr, Record, Sample};
-use crate::unwind;
 
 use super::chain::{self, Link, Space};
 use super::image::mark_image;
 use super::memory::{FoundNow, FrameTable, ProcessMemory, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
-use super::stack_copies::Unwound;
+use super::stack_copies::{Copy, Unwound};
 use super::{AddressPathId, CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
 // The name of images of unmapped addresses: each process may have one.
@@ -105,6 +102,14 @@ pub(super) struct Stacks {
     new_hits: Vec<ImageId>,
 }
 
+/// The mark that stands for the outer callers that are missing for this reason.
+fn root_of(flaw: CaveatKind) -> &'static str {
+    match flaw {
+        CaveatKind::NoUnwindRules | CaveatKind::BrokenStack | CaveatKind::BrokenCopy => BROKEN,
+        _ => TRUNCATED,
+    }
+}
+
 impl Stacks {
     pub(super) fn tell_hits(&mut self, tell: &mut dyn FnMut(&Image)) {
         for image in self.new_hits.drain(..) {
@@ -119,6 +124,22 @@ impl Stacks {
             .get(&pid)
             .map_or((0, 0), ProcessMemory::state);
         (process, self.kernel.state())
+    }
+
+    /// What a process has in memory where it was copied, and whether it was replacing its program.
+    /// The stack is unwound later, when the mappings may be others.
+    pub(super) fn memory_at(
+        &mut self,
+        pid: i32,
+        copy: &mut Copy<'_>,
+        snapshots: &mut u32,
+    ) -> (Arc<Snapshot>, bool) {
+        let process = self.processes.entry(pid).or_default();
+        process.is_at(copy.program_counter);
+        if let Some(site) = process.site(copy.program_counter) {
+            copy.back_at(site);
+        }
+        (process.snapshot(snapshots), process.is_in_exec())
     }
 
     pub(super) fn fork(&mut self, pid: i32, parent: i32, copies: bool, time: Option<u64>) {
@@ -189,6 +210,9 @@ impl Stacks {
         attr: &Attr,
         (pid, tid): (i32, i32),
     ) -> Stack {
+        if sample.is_unwound {
+            return self.unwound_chain(record, sample, attr, (pid, tid));
+        }
         let mut links = std::mem::take(&mut self.links);
         let shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
         let broken = CaveatKind::BrokenStack;
@@ -209,63 +233,71 @@ impl Stacks {
         }
     }
 
-    pub(super) fn unwound(&mut self, unwound: &Unwound<'_>) -> Stack {
-        let &Unwound { sample, joined, .. } = unwound;
-        let (pid, tid) = (sample.pid, sample.tid);
+    /// The stack of a chain that its recorder has unwound.
+    fn unwound_chain(
+        &mut self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        attr: &Attr,
+        (pid, tid): (i32, i32),
+    ) -> Stack {
         let mut links = std::mem::take(&mut self.links);
-        links.clear();
-        let (frames, end) = if sample.is_in_exec {
-            (unwound.frames.get(..1), unwind::End::Outermost)
-        } else {
-            (Some(unwound.frames), joined.end)
-        };
-        let frames = frames.unwrap_or_default();
-        let with_callers = frames.iter().enumerate().rev();
-        links.extend(with_callers.map(|(number, &address)| Link {
-            space: Space::User,
-            address,
-            caller_by: match number {
-                _ if number < joined.by_rules => CallerBy::Rules,
-                _ if number < joined.by_copy => CallerBy::Copy,
-                _ => CallerBy::FramePointer,
-            },
-        }));
-        links.extend_from_slice(unwound.kernel);
-        if sample.is_in_kernel && !sample.is_in_exec {
+        let mode = record.cpu_mode();
+        let (end, is_by_pointers) = chain::unwound_links(sample, mode, attr, &mut links);
+        let process = self.processes.get(&pid);
+        let is_in_exec = process.is_some_and(ProcessMemory::is_in_exec);
+        if chain::is_in_kernel(mode, attr) && (is_by_pointers || !is_in_exec) {
             chain::enter_kernel(&mut links);
         }
-        let broken = if sample.is_joined {
-            CaveatKind::BrokenStack
-        } else {
-            CaveatKind::BrokenCopy
-        };
-        let root = match end {
-            unwind::End::Chained if sample.is_chain_cut => Some((TRUNCATED, CaveatKind::CutStack)),
-            unwind::End::Outermost | unwind::End::Chained => None,
-            _ if sample.is_empty => Some((TRUNCATED, CaveatKind::EmptyCopy)),
-            unwind::End::Copied if sample.is_joined => Some((TRUNCATED, CaveatKind::ShortTop)),
-            unwind::End::Copied => Some((TRUNCATED, CaveatKind::ShortCopy)),
-            unwind::End::SignalStack => Some((TRUNCATED, CaveatKind::SignalStack)),
-            unwind::End::Limit => Some((TRUNCATED, CaveatKind::CutStack)),
-            unwind::End::Unruled => Some((BROKEN, CaveatKind::NoUnwindRules)),
-            unwind::End::Broken => Some((BROKEN, broken)),
+        let stack = self.hang(User::Now(pid), tid, &links, end);
+        self.links = links;
+        stack
+    }
+
+    pub(super) fn unwound(&mut self, unwound: &Unwound<'_>) -> Stack {
+        let &Unwound { sample, joined, .. } = unwound;
+        let copied = sample.copied;
+        let mut links = std::mem::take(&mut self.links);
+        links.clear();
+        let frames = copied.user_frames(unwound.frames, joined);
+        links.extend(frames.map(|(address, caller_by)| Link {
+            space: Space::User,
+            address,
+            caller_by,
+        }));
+        links.reverse();
+        links.extend_from_slice(unwound.kernel);
+        if copied.is_in_kernel && !copied.is_in_exec {
+            chain::enter_kernel(&mut links);
+        }
+        let user = User::Past(sample.pid, unwound.memory);
+        let stack = self.hang(user, sample.tid, &links, copied.flaw(joined));
+        self.links = links;
+        stack
+    }
+
+    /// The stack of links, outermost first, whose outermost frame is missing for this reason.
+    fn hang(
+        &mut self,
+        user: User<'_>,
+        tid: i32,
+        links: &[Link],
+        flaw: Option<CaveatKind>,
+    ) -> Stack {
+        let mut of_user = links.iter().filter(|link| link.space == Space::User);
+        let broken = match of_user.clone().next() {
+            Some(link) if link.caller_by == CallerBy::FramePointer => CaveatKind::BrokenStack,
+            _ => CaveatKind::BrokenCopy,
         };
         // A program counter outside of all mappings has a caveat of its own.
-        let innermost = frames.first();
-        let place = innermost.and_then(|address| unwound.memory.find(address.lookup()));
-        let is_mapped = place.is_some();
-        let user = User::Past(pid, unwound.memory);
-        let root = root.filter(|_| is_mapped);
-        let (path, is_broken) = self.path(user, tid, &links, root, broken);
-        self.links = links;
-        let flaw = if is_broken {
-            Some(broken)
-        } else {
-            root.map(|(_, flaw)| flaw)
-        };
+        let innermost = of_user.next_back().copied();
+        let is_mapped = innermost.is_some_and(|link| self.place_of(user, link).is_some());
+        let flaw = flaw.filter(|_| is_mapped);
+        let root = flaw.map(|flaw| (root_of(flaw), flaw));
+        let (path, is_broken) = self.path(user, tid, links, root, broken);
         Stack {
             path,
-            flaw,
+            flaw: if is_broken { Some(broken) } else { flaw },
             place: self.place(path),
             has_user_frames: false,
             is_shallow: false,
@@ -284,14 +316,25 @@ impl Stacks {
         }
     }
 
-    pub(super) fn file_at(&self, memory: &Snapshot, address: CodeAddress) -> Detail {
-        let Some((image, _)) = memory.find(address.lookup()) else {
-            return "[unmapped]".into();
-        };
-        let image = &self.images.rows()[image];
-        match image.kind {
-            kind if kind.generated_by().is_some() => Detail::NoFile,
-            _ => Detail::Text(image.path.to_string()),
+    /// What is to be said of a flaw besides its kind: of a copy of at most `room` bytes its size, of
+    /// code without rules its file.
+    pub(super) fn detail(&self, stack: Stack, room: u64) -> Option<Detail> {
+        match stack.flaw? {
+            CaveatKind::ShortCopy | CaveatKind::ShortTop => Some(format!("{room} bytes").into()),
+            CaveatKind::NoUnwindRules => {
+                let paths = self.paths.rows();
+                let (mut path, mut outermost) = (paths[stack.path], None);
+                while let Some(caller) = path.caller {
+                    outermost = Some(path.frame);
+                    path = paths[caller];
+                }
+                let image = &self.images.rows()[self.frames.rows()[outermost?].image];
+                Some(match image.kind {
+                    kind if kind.generated_by().is_some() => Detail::NoFile,
+                    _ => Detail::Text(image.path.to_string()),
+                })
+            }
+            _ => None,
         }
     }
 

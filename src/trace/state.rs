@@ -195,6 +195,8 @@ impl Tracer<'_, '_, '_> {
         }
         let features = reader.features();
         trace.recording = Recording {
+            copies: self.copied,
+            unwound: self.unwound,
             duration: self.times.map(|(first, last)| last - first),
             started: features
                 .clock

@@ -10,10 +10,10 @@ pub(super) mod uncounted;
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
-use crate::base::{BuildId, CaveatKind, Detail, FileId, utf8};
+use crate::base::{BuildId, CaveatKind, FileId, IdVec, utf8};
 use crate::perfdata::{Body, CpuMode, Job, Reader, Record, Sample, Task};
 
-use super::chain::Space;
+use super::chain::{self, Space};
 use super::counts::{Counts, weight_of};
 use super::events::{event, sampling};
 use super::jit::Dumps;
@@ -41,6 +41,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) stacks: Stacks,
     pub(super) known_chains: KnownChains,
     pub(super) samples: Samples,
+    /// How many bytes of each stack were to be copied, by event.
+    rooms: IdVec<TraceEventId, u64>,
     /// The builds that the recorder lists, by path; read when the first is asked for.
     builds: Option<FxHashMap<String, BuildId>>,
     /// The last value of each counter that is read with its group, for each thread by itself where
@@ -58,6 +60,9 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     /// Which files the programs have that were started later.
     pub(super) uncounted: Uncounted,
     pub(super) taken: u64,
+    /// Samples that have a copy of the stack or registers, and those that the recorder has unwound.
+    pub(super) copied: u64,
+    pub(super) unwound: u64,
     pub(super) times: Option<(u64, u64)>,
     pub(super) timed: Option<TimedSamples>,
     pub(super) lost: Lost,
@@ -100,6 +105,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             stacks: Stacks::default(),
             known_chains: KnownChains::new(),
             samples: Samples::default(),
+            rooms: IdVec::default(),
             builds: None,
             counters: FxHashMap::default(),
             off_cpu: None,
@@ -110,6 +116,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             first_mapped: FxHashMap::default(),
             uncounted: Uncounted::default(),
             taken: 0,
+            copied: 0,
+            unwound: 0,
             times: None,
             timed: keeps_times.then(TimedSamples::new),
             lost: Lost::default(),
@@ -218,6 +226,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.learn_events(reader);
         let covered = self.covers(sample);
         self.taken += u64::from(covered);
+        self.copied += u64::from(sample.user_registers.is_some());
+        self.unwound += u64::from(sample.is_unwound);
         let deltas = self.deltas(reader, sample);
         let weight = weight_of(reader, sample);
         self.counts.sample(sample.event, weight);
@@ -233,13 +243,19 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let tid = sample.tid.unwrap_or(pid);
         self.note_exec(record, pid);
         self.dumps.advance(pid, sample.time, &mut self.stacks);
+        if sample.is_unwound
+            && let Some(process) = self.stacks.processes.get_mut(&pid)
+            && let Some(pc) = chain::program_counter(sample)
+        {
+            process.is_at(pc);
+        }
         let is_copied = self.copies.is_some()
             && Copy::is_in(sample, attr, record.cpu_mode())
             && Space::of(record.cpu_mode()) != Space::Other;
-        if is_copied
-            && let Some(copy) = Copy::of(reader, sample)
-            && !self.is_gone(pid, &copy)
-        {
+        let copy = Copy::of(reader, sample).filter(|_| is_copied);
+        let is_gone = copy.as_ref().is_some_and(|copy| self.is_gone(pid, copy));
+        let is_copied = is_copied && !is_gone;
+        if let Some(copy) = copy.filter(|_| is_copied) {
             let weights = match deltas {
                 _ if !covered => Weights::Nothing,
                 Some(deltas) => Weights::Group(deltas),
@@ -289,7 +305,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 return self.samples.take_room(event, weight);
             }
         }
-        self.note(stack, 1, |_| None);
+        self.note(stack, 1, attr.sample_stack_user.into());
         let at = self.since(sample);
         for (event, weight) in deltas.unwrap_or_else(|| vec![(sample.event, weight)]) {
             self.note_time((event, thread, stack.path), at, weight);
@@ -370,7 +386,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     }
 
     /// A sample in user space shows that a new program runs.
-    fn note_exec(&mut self, record: &Record<'_>, pid: i32) {
+    pub(super) fn note_exec(&mut self, record: &Record<'_>, pid: i32) {
         if record.cpu_mode() == CpuMode::User
             && let Some(process) = self.stacks.processes.get_mut(&pid)
         {
@@ -387,6 +403,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             self.trace.events.push(event(description));
             self.trace.sampling.push(sampling(&description.attr));
             self.samples.add_event();
+            self.rooms.push(description.attr.sample_stack_user.into());
             let flags = description.attr.flags();
             if self.off_cpu.is_none() && flags.contains(AttrFlags::CONTEXT_SWITCH) {
                 self.off_cpu = Some(OffCpu::new(self.timed.is_some()));
@@ -407,15 +424,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    fn note(
-        &mut self,
-        stack: Stack,
-        count: u64,
-        detail: impl FnOnce(&mut Stacks) -> Option<Detail>,
-    ) {
+    /// Notes the flaws of a stack that so many samples have. If it was copied, at most `room` bytes
+    /// of it were.
+    fn note(&mut self, stack: Stack, count: u64, room: u64) {
         let caveats = &mut self.trace.caveats;
         if let Some(flaw) = stack.flaw {
-            match detail(&mut self.stacks) {
+            match self.stacks.detail(stack, room) {
                 Some(detail) => caveats.add_detail(flaw, count, detail),
                 None => caveats.add(flaw, count),
             }

@@ -24,6 +24,11 @@ pub trait RuleSource: Sync {
     /// The rules of an image, which is a file or the vdso, and where known the release of the
     /// kernel that it ran under. `None`: there are none, or the file is not the one that ran.
     fn rules(&self, image: &Image, os_release: Option<&str>) -> Option<Arc<Rules>>;
+
+    /// Whether the file of an image is there, and is the one that ran.
+    fn can_read(&self, _: &Image) -> bool {
+        true
+    }
 }
 
 /// How copied stacks are unwound.
@@ -290,6 +295,11 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
                 queue = self.shared.changed.wait(queue).expect("no worker panics");
             }
         }
+    }
+
+    #[cfg(feature = "record")]
+    pub(super) fn can_read(&self, image: &Image) -> bool {
+        self.shared.source.can_read(image)
     }
 
     pub(super) fn unwind(&mut self, batch: &mut Batch) {

@@ -64,7 +64,8 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
         .fold(0u64, u64::saturating_add);
 
     let recorded = RecordedStacks::of(reader.events().iter().map(|event| &event.attr));
-    let mut checks = vec![kind(&subject, recorded)];
+    let named = recorded.named(profile.about.is_unwound);
+    let mut checks = vec![kind(&subject, recorded, named)];
     checks.extend(program(path, &subject, &reader, recorded));
     checks.extend(believed(&subject, &profile, &situation));
     for (check, about, sound) in GROUPS {
@@ -93,14 +94,14 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
 }
 
 // How the stacks were recorded, by the event that has most of them.
-fn kind(subject: &str, recorded: RecordedStacks) -> Check {
+fn kind(subject: &str, recorded: RecordedStacks, named: String) -> Check {
     let check = "stacks recorded";
     if recorded == RecordedStacks::None {
         let remedy = "record them: proftool record COMMAND";
         let found = "none: totals include inlined functions, but no calls";
         return told(subject, check, Status::Bad, found, remedy);
     }
-    fine(subject, check, recorded.to_string())
+    fine(subject, check, named)
 }
 
 // The program with the most samples, and whether its stacks were recorded as its code needs.

@@ -13,9 +13,8 @@ use std::process::ExitCode;
 use clap::Args;
 use proftool::base::{CaveatKind, Caveats, printable};
 use proftool::export::Advice;
-use proftool::sampler::{
-    self, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
-};
+use proftool::input::recorder;
+use proftool::sampler::{self, CommandError, End, Error, Options, Recording, Subject, Target};
 
 use self::target::BoundsArgs;
 use super::advice::{self, Situation};
@@ -72,6 +71,12 @@ pub struct RecordArgs {
     #[arg(long)]
     no_cache: bool,
 
+    /// Keep copies of stacks, for others to unwind.
+    ///
+    /// The file is some forty times as large, and holds memory of the program.
+    #[arg(long)]
+    keep_copies: bool,
+
     /// The file to write.
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
@@ -116,8 +121,8 @@ not add up to the event's counter.
 
 FILE.part is written, can be read at any time, and becomes FILE at the end. An
 earlier recording is kept as FILE.old; no file of another kind is replaced.
-Recordings hold copies of stacks, without arguments and environment variables
-(none with -g fp,0): proftool help recording.";
+Copies of stacks are unwound as they are recorded, and not kept: proftool help
+stacks.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -190,7 +195,9 @@ pub fn failed(error: &Error) -> ExitCode {
 fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     let asked = args.sampling.asked(&args.command)?;
     let subject = asked.subject()?;
-    let (mut options, why) = args.sampling.options(subject);
+    // Which stubs count calls is known in the end, and stacks lead through them.
+    let unwinds = !args.keep_copies && args.counts.is_none();
+    let (mut options, why) = args.sampling.options(subject, unwinds);
     options.compression = args.compression_level.or(options.compression);
     // Which program will use the time is known only afterwards: a driver or a script starts others.
     let judged = match subject {
@@ -231,18 +238,22 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         .map(|counter| counter.keeping_below(args.counts_limit.part()));
     let cache = cache_directory().filter(|_| !args.no_cache);
     let mut counter = counter.map(|counter| counter.keeping_in(cache));
-    let recording = sampler::record(
-        &options,
-        subject,
-        &bounds,
-        &args.output,
-        counter.as_mut(),
-        &mut note,
-    )?;
+    let recording = recorder::unwinding(options.unwinds, |stage| {
+        let planner = counter.as_mut();
+        sampler::record(
+            &options,
+            subject,
+            &bounds,
+            &args.output,
+            planner,
+            stage,
+            &mut note,
+        )
+    })?;
     if let Some(counter) = counter.filter(|_| !args.quiet) {
         counts::report(&counter, args.counts_limit);
     }
-    let chosen = (options.stacks, args.sampling.time());
+    let chosen = (&options, args.sampling.time());
     if let Some(judged) = judged.filter(|_| recording.samples > 0)
         && let Some(line) = stack_choice::after(&args.output, recording.bytes, &judged, chosen)
     {
@@ -325,12 +336,17 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
             Options::COPIED_PER_SECOND / 1_000_000
         ));
     }
-    let has_copies = matches!(options.stacks, Stacks::Copies(_) | Stacks::Joined(_));
-    if !quiet && recording.samples > 0 && has_copies {
-        tell(
-            "the recording has copies of the program's stacks, without its arguments and environment; see: \
-             proftool help recording",
-        );
+    let kept = match recording.kept_copies {
+        Some(kept) => kept,
+        None if options.stacks.are_copied() => recording.samples,
+        None => 0,
+    };
+    if !quiet && kept > 0 {
+        tell(&format!(
+            "{kept} of {} samples have copies of the program's stack, without its arguments and environment; \
+             see: proftool help recording",
+            recording.samples
+        ));
     }
     if !quiet && recording.samples > 0 {
         tell(&format!(

@@ -43,7 +43,7 @@ fn sample(args: &TopArgs, left: &mut Option<anyhow::Result<Signals>>) -> Result<
         asked.command = asked.command.map(Command::silent);
     }
     let subject = asked.subject()?;
-    let (options, _) = args.sampling.options(subject);
+    let (options, _) = args.sampling.options(subject, false);
     let bounds = Bounds {
         duration: args.duration,
         ..Bounds::default()

@@ -18,6 +18,7 @@ mod layouts;
 #[cfg(test)]
 pub(crate) mod oracle;
 pub(crate) mod trimmed;
+pub(crate) mod unwound;
 
 use linux_perf_event_reader::{RecordType, constants};
 

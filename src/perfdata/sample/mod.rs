@@ -32,6 +32,7 @@
 mod carried;
 #[cfg(feature = "record")]
 mod mover;
+pub(crate) mod unwound;
 
 #[cfg(feature = "record")]
 pub(crate) use mover::Mover;
@@ -43,7 +44,7 @@ use crate::perfdata::cursor::{Cursor, Words};
 use crate::perfdata::error::Flaw;
 use crate::perfdata::layout::Layout;
 use linux_perf_event_reader::constants::{
-    PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
+    PERF_CONTEXT_USER, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
     PERF_FORMAT_TOTAL_TIME_RUNNING,
 };
 
@@ -77,6 +78,8 @@ pub struct Sample<'a> {
     /// How many bytes of the user stack were to be copied: the requested number, or less if the
     /// record had no room for it.
     pub user_stack_room: u64,
+    /// Whether the chain has what was found in a copy of the stack, which was then dropped.
+    pub is_unwound: bool,
 }
 
 /// Values of one counter, or of all counters of a group.
@@ -229,6 +232,10 @@ impl<'a> Sample<'a> {
             user_stack = Some(carried.stack);
             user_stack_room = attr.sample_stack_user.into();
         }
+        let is_unwound = format.contains(F::REGS_USER | F::STACK_USER)
+            && user_registers.is_none()
+            && user_stack.is_none()
+            && callchain.is_some_and(|chain| chain.iter().any(|word| word == PERF_CONTEXT_USER));
         // Nothing behind the stack is used, but a sample without it is damaged.
         if format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
             c.u64("weight")?;
@@ -262,6 +269,7 @@ impl<'a> Sample<'a> {
             user_registers,
             user_stack,
             user_stack_room,
+            is_unwound,
         })
     }
 }

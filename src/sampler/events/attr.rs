@@ -69,6 +69,8 @@ pub(in crate::sampler) struct Common {
     /// Whether the user chose the rate, which then also holds for events that are counted.
     pub(in crate::sampler) rate_chosen: bool,
     pub(in crate::sampler) stacks: Stacks,
+    /// Whether copies are unwound before they are written.
+    pub(in crate::sampler) unwinds: bool,
     /// The kernel's limit of frames, written down so that a reader can tell which chains are cut;
     /// 0 where it is not known.
     pub(in crate::sampler) max_stack: u16,
@@ -79,13 +81,13 @@ pub(in crate::sampler) struct Common {
     pub(in crate::sampler) inherit: bool,
 }
 
-/// The attr that a file has for this one: where the kernel writes a copy beside a chain, the
-/// recorder moves it into the RAW field.
+/// The attr that a file has for this one: where the kernel writes a copy beside a chain, and it is
+/// kept, the recorder moves it into the RAW field.
 pub(in crate::sampler) fn attr_in_file(
     mut attr: sys::perf_event_attr,
-    stacks: Stacks,
+    common: &Common,
 ) -> sys::perf_event_attr {
-    if matches!(stacks, Stacks::Joined(_)) {
+    if matches!(common.stacks, Stacks::Joined(_)) && !common.unwinds {
         attr.sample_type &= !u64::from(sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER);
         attr.sample_type |= u64::from(sys::PERF_SAMPLE_RAW);
     }
@@ -197,7 +199,9 @@ fn track(attr: &mut sys::perf_event_attr, common: &Common) {
     attr.set_mmap2(1);
     // perf finds unwind tables by their address in memory. Without data mappings it finds no
     // caller in programs that map these tables apart from the code.
-    attr.set_mmap_data(u64::from(matches!(common.stacks, Stacks::Copies(_))));
+    attr.set_mmap_data(u64::from(
+        matches!(common.stacks, Stacks::Copies(_)) && !common.unwinds,
+    ));
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
@@ -224,6 +228,7 @@ pub(in crate::sampler) mod tests {
         rate: Rate::Frequency(997),
         rate_chosen: false,
         stacks: Stacks::FramePointers,
+        unwinds: false,
         max_stack: 127,
         allowed: Allowed::ALL,
         watermark: 4096,
@@ -279,11 +284,11 @@ pub(in crate::sampler) mod tests {
         let chained = attr(&EventSpec::cpu_clock(), 0, &COMMON, true);
         assert_eq!(asked.sample_type, chained.sample_type | 1 << 12 | 1 << 13);
         assert_eq!(asked.exclude_callchain_user(), 0);
-        let written = attr_in_file(asked, joined.stacks);
+        let written = attr_in_file(asked, &joined);
         // PERF_SAMPLE_RAW.
         assert_eq!(written.sample_type, chained.sample_type | 1 << 10);
         assert_eq!(written.sample_stack_user, 256);
-        let plain = attr_in_file(chained, COMMON.stacks);
+        let plain = attr_in_file(chained, &COMMON);
         assert_eq!(attr_bytes(&plain), attr_bytes(&chained));
     }
 

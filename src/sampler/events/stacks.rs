@@ -7,6 +7,8 @@
 //!   copies          a reader unwinds later, by the debug    IP … CALLCHAIN {kernel}
 //!                   information of the code                    REGS_USER STACK_USER {bytes from
 //!                                                              sp up}
+//!   unwound         the last two as they are recorded:      IP … CALLCHAIN {kernel, user}
+//!                   a stage puts the frames into the chain     REGS_USER {0} STACK_USER {0}
 //! ```
 //!
 //! A record has 16 bits for its size, in steps of 8, and the copy has to fit into it together with
@@ -77,6 +79,11 @@ impl Stacks {
         } else {
             Stacks::FramePointers
         }
+    }
+
+    /// Whether there is a copy of the stack in each sample.
+    pub fn are_copied(self) -> bool {
+        matches!(self, Stacks::Joined(_) | Stacks::Copies(_))
     }
 
     /// Whether the kernel follows frame pointers.

@@ -2,7 +2,7 @@
 
 pub(in crate::sampler) mod limit;
 
-use std::io::{self, Seek, Write};
+use std::io::{self, Cursor, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use limit::Limit;
@@ -53,6 +53,8 @@ pub(in crate::sampler) struct Log<W> {
     existing: u64,
     file_size: u64,
     limit: Option<Limit>,
+    /// Whether records were looked at before they come here.
+    pub(super) is_staged: bool,
     pub(in crate::sampler) caveats: Caveats,
 }
 
@@ -74,6 +76,7 @@ impl<W: Write + Seek> Log<W> {
             existing: u64::MAX,
             file_size: 0,
             limit: None,
+            is_staged: false,
             caveats: Caveats::default(),
         })
     }
@@ -100,8 +103,41 @@ impl<W: Write + Seek> Log<W> {
 
     pub(in crate::sampler) fn append(&mut self, records: &[u8]) -> io::Result<()> {
         self.writer.append(records)?;
-        self.tally.count(records);
+        self.count(records);
         Ok(())
+    }
+
+    /// Counts what is written.
+    fn count(&mut self, records: &[u8]) {
+        if !self.is_staged {
+            self.tally.look(records);
+        }
+        self.tally.count(records);
+    }
+
+    /// Looks at what is mapped, before these records are written.
+    pub(super) fn look(&mut self, records: &[u8]) {
+        self.tally.look(records);
+    }
+
+    /// Appends the records of a round, which are in order of time, as far as there is room.
+    pub(super) fn append_round(&mut self, records: &[u8]) -> io::Result<()> {
+        self.look_at_disk();
+        if self.why_full().is_some() {
+            return Ok(());
+        }
+        if self.may_fill(records.len() as u64) {
+            self.append_to_limit(records)?;
+        } else {
+            self.writer.append_drained(records)?;
+            self.count(records);
+        }
+        self.passes += 1;
+        self.drained += records.len() as u64;
+        if !records.is_empty() {
+            self.end_round()?;
+        }
+        self.writer.sync()
     }
 
     pub(in crate::sampler) fn end_round(&mut self) -> io::Result<()> {
@@ -216,6 +252,19 @@ impl<W: Write + Seek> Log<W> {
     }
 }
 
+/// A recording without records, which describes the events and the machine, and the records about
+/// what was there before.
+pub(in crate::sampler) fn description(open: &Open) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let about = About::session(&open.session, &open.images);
+    let mut head = Log::new(Cursor::new(Vec::new()), open.session.events())?;
+    head.end_round()?;
+    head.close(&about, &AtEnd::default())?;
+    let mappings = open.images.mappings.iter();
+    let mut records: Vec<u8> = mappings.flat_map(|m| m.kernel_record()).collect();
+    records.extend_from_slice(&open.existing.records);
+    Ok((head.into_parts().2.into_inner(), records))
+}
+
 fn fixed_features(about: &About<'_>) -> FeatureSections {
     let mut features = FeatureSections::default();
     host::describe(&mut features);
@@ -258,10 +307,9 @@ impl<W: Write + Seek> Sink for Log<W> {
         let bytes = if self.may_fill(session.most_drained()) {
             self.pass_to_limit(session)?
         } else {
-            let (writer, tally) = (&mut self.writer, &mut self.tally);
             session.drain(&mut |records| {
-                writer.append_drained(records)?;
-                tally.count(records);
+                self.writer.append_drained(records)?;
+                self.count(records);
                 Ok::<(), io::Error>(())
             })?
         };

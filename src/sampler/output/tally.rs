@@ -64,24 +64,15 @@ impl Tally {
         self.samples == 0 && self.lost() == 0 && self.images.is_empty()
     }
 
-    pub(in crate::sampler) fn count(&mut self, records: &[u8]) {
-        for record in raw::records(records) {
-            if record.is_sample() {
-                self.sample(record);
-                continue;
-            }
+    /// Looks at what records say of files, and of what began: as soon as they come, as files may be
+    /// gone soon.
+    pub(in crate::sampler) fn look(&mut self, records: &[u8]) {
+        for record in raw::records(records).filter(|record| !record.is_sample()) {
             match record.says(self.layouts.shared()) {
-                Some(Body::Lost(count)) => self.lost_records += count,
-                Some(Body::LostSamples(count)) => self.lost_samples += count,
-                Some(Body::Throttle { on: true }) => self.throttled += 1,
                 Some(Body::Mapping(mapping)) if mapping.executable => self.image(&mapping),
                 Some(Body::Name {
                     pid, exec: true, ..
-                }) => {
-                    self.execs += 1;
-                    self.perf_maps.exec(pid);
-                }
-                Some(Body::Exit(_)) => self.exits += 1,
+                }) => self.perf_maps.exec(pid),
                 Some(Body::Fork(task)) => {
                     let time = record.time(self.layouts.shared());
                     if let (Some(began), Some(time)) = (&mut self.began, time) {
@@ -92,6 +83,24 @@ impl Tally {
                         });
                     }
                 }
+                _ => {}
+            }
+        }
+    }
+
+    /// Counts what is written.
+    pub(in crate::sampler) fn count(&mut self, records: &[u8]) {
+        for record in raw::records(records) {
+            if record.is_sample() {
+                self.sample(record);
+                continue;
+            }
+            match record.says(self.layouts.shared()) {
+                Some(Body::Lost(count)) => self.lost_records += count,
+                Some(Body::LostSamples(count)) => self.lost_samples += count,
+                Some(Body::Throttle { on: true }) => self.throttled += 1,
+                Some(Body::Name { exec: true, .. }) => self.execs += 1,
+                Some(Body::Exit(_)) => self.exits += 1,
                 _ => {}
             }
         }
@@ -182,12 +191,12 @@ mod tests {
         body[36..56].fill(0xab);
         body.extend(b"/bin/true\0\0\0\0\0\0\0");
         let mut tally = tally();
-        tally.count(&record(MMAP2, MISC_BUILD_ID, &body));
-        tally.count(&record(MMAP2, 0, &body));
+        tally.look(&record(MMAP2, MISC_BUILD_ID, &body));
+        tally.look(&record(MMAP2, 0, &body));
         body[64..].copy_from_slice(b"/data\0\0\0\0\0\0\0\0\0\0\0");
-        tally.count(&record(MMAP2, MISC_MMAP_DATA, &body));
+        tally.look(&record(MMAP2, MISC_MMAP_DATA, &body));
         body[64..].copy_from_slice(b"//anon\0\0\0\0\0\0\0\0\0\0");
-        tally.count(&record(MMAP2, 0, &body));
+        tally.look(&record(MMAP2, 0, &body));
         let images: Vec<_> = tally.images.into_iter().collect();
         let expected = BuildId::new(&[0xab; 20]);
         assert_eq!(images, [(b"/bin/true".to_vec(), expected)]);
@@ -200,7 +209,7 @@ mod tests {
         body[32] = 0xfe;
         body.extend(b"/bin/true\0\0\0\0\0\0\0");
         let mut tally = tally();
-        tally.count(&record(MMAP2, MISC_BUILD_ID, &body));
+        tally.look(&record(MMAP2, MISC_BUILD_ID, &body));
         let images: Vec<_> = tally.images.into_iter().collect();
         assert_eq!(images, [(b"/bin/true".to_vec(), None)]);
     }
@@ -210,7 +219,7 @@ mod tests {
         let mut tally = tally();
         tally.count(&[0; 64]);
         tally.count(&[9, 0, 0, 0, 0, 0, 255, 255, 1]);
-        tally.count(&record(MMAP2, MISC_BUILD_ID, &[0; 8]));
+        tally.look(&record(MMAP2, MISC_BUILD_ID, &[0; 8]));
         assert_eq!(tally.samples, 0);
     }
 }

@@ -66,6 +66,7 @@ pub struct Session {
     early: Vec<u8>,
     allowed: Allowed,
     stacks: Stacks,
+    unwinds: bool,
     /// Moves copies to where only who knows of them looks, if there are any beside chains.
     mover: Option<Mover>,
     /// Takes the room out that copies do not fill, if there are any.
@@ -110,7 +111,7 @@ impl Session {
     }
 
     pub(super) fn includes_data(&self) -> bool {
-        matches!(self.stacks, Stacks::Copies(_))
+        matches!(self.stacks, Stacks::Copies(_)) && !self.unwinds
     }
 
     /// Waits until a ring buffer is a quarter full, one of `others` can be read, or `timeout` is

@@ -82,6 +82,7 @@ impl Session {
                 rate,
                 rate_chosen: options.rate.is_some(),
                 stacks: options.stacks,
+                unwinds: options.unwinds,
                 max_stack: limits::max_stack().unwrap_or(0),
                 allowed: Allowed::ALL,
                 watermark: watermark(wanted_pages * page),
@@ -117,8 +118,8 @@ impl Session {
                 });
             match opened {
                 Ok(mut session) => {
-                    if let (true, Stacks::Copies(size)) =
-                        (options.fit_copies, request.common.stacks)
+                    if let (true, false, Stacks::Copies(size)) =
+                        (options.fit_copies, options.unwinds, request.common.stacks)
                     {
                         session.budget = Some(Budget::new(Options::COPIED_PER_SECOND, size));
                     }
@@ -192,7 +193,7 @@ impl Session {
             .zip(wanted)
             .map(|(spec, wanted)| WriterEvent {
                 name: shown_name(spec, request.common.allowed.kernel),
-                attr: kernel::attr_bytes(&attr_in_file(wanted.attr, request.common.stacks)),
+                attr: kernel::attr_bytes(&attr_in_file(wanted.attr, &request.common)),
                 ids: Vec::new(),
             })
             .collect();
@@ -213,9 +214,10 @@ impl Session {
             }
         }
         let rings = rings.into_iter();
-        let trims = matches!(request.common.stacks, Stacks::Copies(_));
+        let is_joined = matches!(request.common.stacks, Stacks::Joined(_));
+        let moves = is_joined && !request.common.unwinds;
+        let trims = request.common.stacks.are_copied() && !moves;
         let trimmer = trims.then(|| Trimmer::new(&events));
-        let moves = matches!(request.common.stacks, Stacks::Joined(_));
         let mover = moves.then(|| {
             let attrs = wanted.iter().map(|wanted| kernel::attr_bytes(&wanted.attr));
             Mover::new(&attrs.collect::<Vec<_>>(), &events)
@@ -234,6 +236,7 @@ impl Session {
             early: Vec::new(),
             allowed: request.common.allowed,
             stacks: request.common.stacks,
+            unwinds: request.common.unwinds,
             includes_kernel: request.common.allowed.kernel
                 && request.events.iter().any(counts_kernel),
             has_switches: request.off_cpu,

@@ -18,6 +18,8 @@ pub struct Options {
     /// that the ring buffers hold enough of them, and where more than
     /// [`Options::COPIED_PER_SECOND`] would be recorded.
     pub fit_copies: bool,
+    /// Whether copies are unwound before they are written, by a [`Stage`](crate::sampler::Stage).
+    pub unwinds: bool,
     /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
     /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
     /// that, and less where so much memory may not be locked.
@@ -50,6 +52,7 @@ impl Default for Options {
             rate: None,
             stacks: Stacks::FramePointers,
             fit_copies: false,
+            unwinds: false,
             ring_pages: None,
             compression: None,
             off_cpu: false,

@@ -15,6 +15,7 @@ use crate::sampler::kernel::SoonerTurns;
 use crate::sampler::output::file::Output;
 use crate::sampler::output::log::Log;
 use crate::sampler::output::log::limit::Disk;
+use crate::sampler::output::staged::{Stage, Staged};
 use crate::sampler::signals::Signals;
 use crate::sampler::targets::child::Ending;
 
@@ -32,6 +33,9 @@ pub struct Recording {
     /// The number of stacks that were shortened to record no more than
     /// [`Options::COPIED_PER_SECOND`].
     pub shortened: u64,
+    /// The number of samples whose stacks were not unwound, and are in the file as copies; `None` if
+    /// no copies were to be unwound.
+    pub kept_copies: Option<u64>,
     /// How often the kernel throttled an event because it took too much time.
     pub throttled: u64,
     /// The size of the file.
@@ -70,6 +74,8 @@ pub struct Recording {
 /// in the background are left alone; they are not recorded any more. Nothing is ever sent to what
 /// ran already.
 ///
+/// Records go through `stage`, if there is one.
+///
 /// With a `planner`, the command counts its calls from its start on. They are in the file only when
 /// it is whole.
 ///
@@ -93,6 +99,7 @@ pub fn record<'a>(
     bounds: &Bounds,
     path: &Path,
     planner: Option<&'a mut CallCounter>,
+    stage: Option<&mut dyn Stage>,
     notes: &mut dyn FnMut(Note),
 ) -> Result<Recording, Error> {
     let failed = |error: io::Error| Error::Output {
@@ -115,7 +122,7 @@ pub fn record<'a>(
             log.limit(bounds.max_bytes, disk);
             Ok((open, log))
         });
-    let (mut open, mut log) = opened.inspect_err(|_| {
+    let (mut open, log) = opened.inspect_err(|_| {
         participants.run_on(None, notes);
     })?;
     let meter = Meter::start();
@@ -126,7 +133,10 @@ pub fn record<'a>(
         .is_none_or(|level| level <= QUICK_COMPRESSION);
     let _turns = SoonerTurns::ask(is_quick);
     output.begin();
-    match participants.run(&mut open, &mut log, bounds, notes) {
+    let mut staged = Staged::new(log, stage);
+    let run = participants.run(&mut open, &mut staged, bounds, notes);
+    let (kept_copies, mut log) = (staged.kept(), staged.log);
+    match run {
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);
             let interrupted = participants.is_stopped();
@@ -148,6 +158,7 @@ pub fn record<'a>(
                 samples: tally.samples,
                 lost: tally.lost(),
                 shortened: open.session.shortened(),
+                kept_copies,
                 throttled: tally.throttled,
                 bytes,
                 ending,

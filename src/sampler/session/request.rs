@@ -226,6 +226,7 @@ mod tests {
                 rate: Rate::Frequency(997),
                 rate_chosen: false,
                 stacks: Stacks::Copies(Default::default()),
+                unwinds: false,
                 max_stack: 127,
                 allowed: Allowed {
                     kernel: false,

@@ -1,7 +1,7 @@
 //! Sampling for a watcher, without a file.
 
 use std::convert::Infallible;
-use std::io::{self, Cursor};
+use std::io;
 use std::ops::ControlFlow;
 
 use super::bounds::{Bounds, End, Subject};
@@ -12,7 +12,7 @@ use crate::perfdata::writer::{lost_samples_record, time_record};
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::{self, SoonerTurns};
 use crate::sampler::output::history::History;
-use crate::sampler::output::log::{About, AtEnd, Log};
+use crate::sampler::output::log::description;
 use crate::sampler::signals::Signals;
 use crate::sampler::targets::child::Ending;
 
@@ -98,15 +98,9 @@ struct Audience<'a> {
 impl Sink for Audience<'_> {
     fn begin(&mut self, open: &Open) -> io::Result<()> {
         self.counters = Counters::new(open.session.events());
-        let about = About::session(&open.session, &open.images);
-        let mut head = Log::new(Cursor::new(Vec::new()), open.session.events())?;
-        head.end_round()?;
-        head.close(&about, &AtEnd::default())?;
-        let mappings = open.images.mappings.iter();
-        let mut records: Vec<u8> = mappings.flat_map(|m| m.kernel_record()).collect();
-        records.extend_from_slice(&open.existing.records);
+        let (head, records) = description(open)?;
         self.watcher.begin(Start {
-            head: head.into_parts().2.into_inner(),
+            head,
             records,
             history: History::new(&open.session, &open.images, &open.existing),
         });

@@ -236,7 +236,7 @@ mod tests {
         let existing = Existing::look(&[Group { pid, threads }], false, false);
         assert_eq!(existing.hidden, 0);
         let mut tally = Tally::default();
-        tally.count(&existing.records);
+        tally.look(&existing.records);
         let program = std::env::current_exe().unwrap();
         let told = &tally.images[program.as_os_str().as_bytes()];
         assert_eq!(*told, elf_notes::build_id_of(&program));

@@ -43,12 +43,14 @@ impl Tracer<'_, '_, '_> {
             misc: record.misc,
             event: sample.event,
             ip: chain::running_outside(sample, chain, record.cpu_mode()),
+            is_unwound: sample.is_unwound,
             is_shallow: None,
         };
         let mut key = self.known_chains.key(chain, circumstances);
         let mut known = self.known_chains.count(key, weight);
         // Where frame pointers lead astray, hardly two chains are equal, but many are up to there.
         if known.is_none()
+            && !sample.is_unwound
             && let Some((end, is_shallow)) = self.stacks.goes_astray(chain, record.cpu_mode(), pid)
         {
             let circumstances = Circumstances {
@@ -76,7 +78,8 @@ impl Tracer<'_, '_, '_> {
         let mut chains = std::mem::replace(&mut self.known_chains, KnownChains::new());
         let mut rows = Vec::new();
         for (stack, sample, sum) in chains.take_sums() {
-            self.note(stack, sum.count, |_| None);
+            let room = self.rooms.get(sample.event).copied().unwrap_or(0);
+            self.note(stack, sum.count, room);
             rows.push((sample, sum));
         }
         self.known_chains = chains;

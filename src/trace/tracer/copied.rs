@@ -3,8 +3,7 @@
 use super::Tracer;
 use crate::perfdata::{Reader, Record, Sample};
 use crate::trace::off_cpu::Ticket;
-use crate::trace::stack_copies::{Copy, Finished, Waiting, Weights};
-use crate::unwind::End;
+use crate::trace::stack_copies::{Copied, Copy, Finished, Waiting, Weights};
 
 impl Tracer<'_, '_, '_> {
     pub(super) fn copied(
@@ -22,13 +21,7 @@ impl Tracer<'_, '_, '_> {
         };
         let pid = sample.pid.unwrap_or(-1);
         let tid = sample.tid.unwrap_or(pid);
-        let process = self.stacks.processes.entry(pid).or_default();
-        process.is_at(copy.program_counter);
-        if let Some(site) = process.site(copy.program_counter) {
-            copy.back_at(site);
-        }
-        // The stack is unwound later, when the mappings may be others.
-        let code = process.snapshot(copies.snapshots());
+        let (code, is_in_exec) = self.stacks.memory_at(pid, &mut copy, copies.snapshots());
         let waiting = Waiting {
             pid,
             tid,
@@ -36,12 +29,10 @@ impl Tracer<'_, '_, '_> {
             weights,
             switch,
             at,
-            room: sample.user_stack_room,
-            is_empty: copy.is_empty(),
-            is_in_exec: process.is_in_exec(),
-            is_in_kernel: false,
-            is_joined: false,
-            is_chain_cut: false,
+            copied: Copied {
+                is_in_exec,
+                ..Copied::default()
+            },
             kernel: 0..0,
         };
         let attr = &reader.events()[sample.event].attr;
@@ -53,7 +44,7 @@ impl Tracer<'_, '_, '_> {
     }
 
     /// Whether the kernel is replacing the program, so that there is no stack of a user.
-    pub(super) fn is_gone(&self, pid: i32, copy: &Copy<'_>) -> bool {
+    pub(in crate::trace) fn is_gone(&self, pid: i32, copy: &Copy<'_>) -> bool {
         let process = self.stacks.processes.get(&pid);
         copy.is_empty() && process.is_some_and(|process| process.is_in_exec())
     }
@@ -74,9 +65,8 @@ impl Tracer<'_, '_, '_> {
     /// Counts the samples of a batch.
     fn unwound(&mut self, finished: Finished) {
         for unwound in finished.samples() {
-            let Waiting {
-                room, thread, at, ..
-            } = *unwound.sample;
+            let Waiting { thread, at, .. } = *unwound.sample;
+            let room = unwound.sample.copied.room;
             let stack = self.stacks.unwound(&unwound);
             self.stacks.tell_hits(self.on_hit);
             if let (Some(ticket), Some(off_cpu)) = (unwound.sample.switch, &mut self.off_cpu) {
@@ -85,14 +75,7 @@ impl Tracer<'_, '_, '_> {
             if matches!(unwound.sample.weights, Weights::Nothing) {
                 continue;
             }
-            self.note(stack, 1, |stacks| match unwound.joined.end {
-                End::Copied => Some(format!("{room} bytes").into()),
-                End::Unruled => {
-                    let outermost = unwound.frames.last();
-                    outermost.map(|&at| stacks.file_at(unwound.memory, at))
-                }
-                _ => None,
-            });
+            self.note(stack, 1, room);
             match &unwound.sample.weights {
                 &Weights::One(event, weight) => {
                     self.note_time((event, thread, stack.path), at, weight);

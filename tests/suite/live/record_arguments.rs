@@ -110,7 +110,7 @@ fn copies_of_stacks_have_neither_arguments_nor_environment_and_lead_as_far() {
         for (options, program) in ways {
             let words = with_word(program);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let fixed = ["-e", "cpu-clock:u", "-F", "997"];
+            let fixed = ["-e", "cpu-clock:u", "-F", "997", "--keep-copies"];
             let args = [&fixed[..], options, &["--"], &words].concat();
             let output = room.command(&args).output().unwrap();
             assert!(output.status.success(), "{args:?}: {}", stderr(&output));
@@ -141,7 +141,15 @@ fn a_part_file_has_neither_arguments_nor_environment() {
         let words = with_word("./without wait");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let args = [
-            &["-q", "-e", "cpu-clock:u", "-g", "dwarf", "--"][..],
+            &[
+                "-q",
+                "-e",
+                "cpu-clock:u",
+                "-g",
+                "dwarf",
+                "--keep-copies",
+                "--",
+            ][..],
             &words,
         ]
         .concat();
@@ -180,7 +188,15 @@ fn running_processes_and_whole_machines_are_recorded_without_arguments_and_envir
             targets.push(vec!["-a"]);
         }
         for target in targets {
-            let fixed = ["-e", "cpu-clock:u", "-g", "dwarf", "-d", "1"];
+            let fixed = [
+                "-e",
+                "cpu-clock:u",
+                "-g",
+                "dwarf",
+                "-d",
+                "1",
+                "--keep-copies",
+            ];
             let output = room.record(&[&fixed[..], &target].concat());
             assert!(output.status.success(), "{target:?}: {}", stderr(&output));
             let file = room.path("perf.data");
@@ -243,7 +259,7 @@ fn copies_of_a_thread_s_stack_have_nothing_of_what_lies_above_it() {
         for how in ["dwarf", "auto"] {
             let words = with_word("./neighbour");
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let fixed = ["-e", "cpu-clock:u", "-g", how, "--"];
+            let fixed = ["-e", "cpu-clock:u", "-g", how, "--keep-copies", "--"];
             let output = room
                 .command(&[&fixed[..], &words].concat())
                 .output()
@@ -261,6 +277,97 @@ fn copies_of_a_thread_s_stack_have_nothing_of_what_lies_above_it() {
             let threads = |line: &str| line.contains("start_thread;work") || line.contains("clone");
             assert!(text.lines().filter(hot).all(threads), "{how}: {text}");
             assert_eq!(count(&file, WORD), 0, "{how}");
+        }
+    });
+}
+
+/// Runs with the word on its stack and in registers, without frame pointers if it is built so, as
+/// one process or as children that become the program.
+const SECRET: &str = "\
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+volatile unsigned sink;
+__attribute__((noinline)) unsigned hot(unsigned x, unsigned long *words) {
+    unsigned long a = words[0], b = words[1], c = words[2];
+    for (int i = 0; i < 3000000; i++) {
+        __asm__ volatile(\"\" : \"+r\"(a), \"+r\"(b), \"+r\"(c));
+        x = x * 69069 + 1;
+    }
+    return x ^ (a == b) ^ (b == c);
+}
+__attribute__((noinline)) unsigned holds(int file, unsigned x) {
+    unsigned long words[4] = {0};
+    lseek(file, 0, SEEK_SET);
+    if (read(file, words, 32) != 32) return 1;
+    return hot(x, words) + words[3];
+}
+int main(int count, char **words) {
+    int file = open(words[1], O_RDONLY);
+    if (count > 2) {
+        for (int i = 0; i < 6; i++) {
+            if (fork() == 0) { execl(words[0], words[0], words[1], (char *)0); _exit(1); }
+            wait(0);
+        }
+    }
+    for (int i = 0; i < 40; i++) sink += holds(file, i);
+    return 0;
+}
+";
+
+#[test]
+fn no_memory_of_a_program_is_in_its_recording() {
+    repeated(|| {
+        if !can_record() {
+            return;
+        }
+        let room = Room::new();
+        let without = ["-O1", "-fomit-frame-pointer"];
+        let with = ["-O1", "-fno-omit-frame-pointer"];
+        if build(&room, "without", SECRET, &without).is_none()
+            || build(&room, "with", SECRET, &with).is_none()
+        {
+            return;
+        }
+        let secret: Vec<u8> = (0..32u8).map(|at| 0x80 | at.wrapping_mul(37)).collect();
+        fs::write(room.path("secret"), &secret).unwrap();
+        let found = |file: &Path| {
+            let bytes = fs::read(file).unwrap_or_default();
+            let words = secret.chunks(8);
+            words
+                .map(|word| memchr::memmem::find_iter(&bytes, word).count())
+                .sum::<usize>()
+        };
+        let file = room.path("perf.data");
+        let ways: [(&[&str], &[&str]); 5] = [
+            (&[], &["./without", "secret"]),
+            (&["-g", "dwarf"], &["./with", "secret", "children"]),
+            (&[], &["./with", "secret"]),
+            (&["-g", "fp,4096"], &["./without", "secret"]),
+            (&["-g", "dwarf", "--keep-copies"], &["./without", "secret"]),
+        ];
+        for (options, program) in ways {
+            let is_kept = options.contains(&"--keep-copies");
+            let args = [&["-e", "cpu-clock:u"][..], options, &["--"], program].concat();
+            let mut recorder = room.command(&args);
+            let mut recorder = recorder.stderr(Stdio::null()).spawn().unwrap();
+            let part = room.path("perf.data.part");
+            let mut in_part = 0;
+            while recorder.try_wait().unwrap().is_none() {
+                in_part = in_part.max(found(&part));
+            }
+            let all = [found(&file), in_part];
+            let expected = [is_kept; 2];
+            assert_eq!(all.map(|words| words > 0), expected, "{args:?}: {all:?}");
+            let info = Command::new(PROFTOOL)
+                .arg("info")
+                .arg(&file)
+                .output()
+                .unwrap();
+            let info = String::from_utf8(info.stdout).unwrap();
+            let says = info.contains("memory of programs: none");
+            assert_eq!(says, !is_kept, "{args:?}: {info}");
         }
     });
 }

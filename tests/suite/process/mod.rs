@@ -74,5 +74,6 @@ mod time_namespace;
 mod tree_page;
 mod unwind;
 mod unwind_oracle;
+mod unwound;
 mod widths;
 mod without_threads;

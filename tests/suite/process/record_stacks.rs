@@ -42,9 +42,8 @@ fn auto_chooses_by_what_the_program_keeps() {
             "{level}: {told}"
         );
         let told = choice(&room, &["-F", "99", without.to_str().unwrap()]);
-        // How much fits into the buffers depends on the number of processors.
         let (begin, end) = (
-            "proftool: call stacks: DWARF, whole stacks up to ",
+            "proftool: call stacks: DWARF, unwound while it records (",
             " % of without's functions keep no frame pointer; override with -g fp)",
         );
         assert!(

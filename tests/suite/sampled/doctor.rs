@@ -39,7 +39,7 @@ fn doctor_reports_what_a_recording_lacks() {
         assert!(
             one(&found, &dwarf, "stacks recorded")
                 .1
-                .contains("copies of up to 1024 bytes")
+                .contains("DWARF, unwound while recorded")
         );
         let found = of(&[&none]);
         let (status, _, remedy) = one(&found, &none, "stacks recorded");

@@ -13,14 +13,19 @@ fn a_file_keeps_within_its_limit() {
         if !can_record() {
             return;
         }
-        let cases: [(&[&str], u64, u64); 6] = [
-            (&["-g", "dwarf"], 200_000, 10),
-            (&["-g", "dwarf"], 1_000_000, 60),
+        let cases: [(&[&str], u64, u64); 7] = [
+            (&["-g", "dwarf", "--keep-copies"], 200_000, 10),
+            (&["-g", "dwarf", "--keep-copies"], 1_000_000, 60),
+            (&["-g", "dwarf", "-F", "4999"], 100_000, 100),
             (&["-g", "fp,0", "-F", "4999"], 100_000, 300),
             (&["-g", "fp", "-F", "4999"], 100_000, 100),
             (&["-g", "fp,0", "-F", "4999", "-z"], 15_000, 300),
             // Copies of stacks that are new each time.
-            (&["-g", "dwarf,32768", "-F", "4999", "-z1"], 120_000, 10),
+            (
+                &["-g", "dwarf,32768", "-F", "4999", "-z1", "--keep-copies"],
+                120_000,
+                10,
+            ),
         ];
         for (options, limit, least) in cases {
             let room = Room::new();

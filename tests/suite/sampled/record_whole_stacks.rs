@@ -132,7 +132,7 @@ fn stacks_of_threads_and_processes_are_copied_as_deep_as_they_are() {
             return;
         };
         let program = program.to_str().unwrap();
-        let output = room.record(&["-e", "cpu-clock", "--", program]);
+        let output = room.record(&["-e", "cpu-clock", "--keep-copies", "--", program]);
         let told = stderr(&output);
         assert!(output.status.success(), "{told}");
         assert!(told.contains(", 0 lost"), "{told}");
@@ -152,7 +152,7 @@ fn stacks_of_threads_and_processes_are_copied_as_deep_as_they_are() {
         assert!((30_000..45_000).contains(&bytes), "{bytes} bytes a sample");
         check_with_perf(&file);
 
-        // Copies of a size that is not given are whole, too.
+        // Unwound while they are recorded they are whole, too, and take no more than their frames.
         let output = room.record(&["-e", "cpu-clock", "-g", "dwarf", "--", program]);
         assert!(output.status.success(), "{}", stderr(&output));
         let (found, all) = whole(&room, "work");
@@ -160,6 +160,9 @@ fn stacks_of_threads_and_processes_are_copied_as_deep_as_they_are() {
             at_least(found, all, 98.0),
             "{found} of {all} stacks are whole"
         );
+        let bytes = fs::metadata(&file).unwrap().len() / samples(&file) as u64;
+        assert!(bytes < 1_000, "{bytes} bytes a sample");
+        check_with_perf(&file);
 
         // With 8 KiB each of these stacks is cut.
         let output = room.record(&["-e", "cpu-clock", "-g", "dwarf,8192", "--", program]);
@@ -189,7 +192,8 @@ fn a_shallow_stack_takes_less_than_was_to_be_copied() {
         // which the kernel randomizes where the stack begins.
         let mut sizes = Vec::new();
         for how in ["auto", "dwarf,60000", "dwarf"] {
-            let mut record = room.command(&["-e", "cpu-clock", "-g", how, "--", program]);
+            let fixed = ["-e", "cpu-clock", "--keep-copies", "-g", how, "--", program];
+            let mut record = room.command(&fixed);
             let output = record.env_clear().output().unwrap();
             assert!(output.status.success(), "{}", stderr(&output));
             let file = room.path("perf.data");

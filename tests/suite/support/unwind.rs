@@ -1,7 +1,14 @@
 //! Recordings of programs that recurse.
 
+use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use proftool::base::workers;
+use proftool::perfdata::Reader;
+use proftool::symbolize::{self, Library};
+use proftool::trace::{self, Unwinding, UnwoundRecords};
 
 use crate::support::{compile_text, skipped};
 
@@ -67,4 +74,58 @@ pub fn recorded(program: &Path) -> Option<PathBuf> {
         return None;
     }
     Some(file)
+}
+
+/// Unwinds a recording of copies as the recorder does while it records, into another file, but for
+/// those of each `late` round. Returns how many samples have kept their copies.
+pub fn unwound_again(kept: &Path, to: &Path, late: usize) -> u64 {
+    const FINISHED_ROUND: u32 = 68;
+    let bytes = fs::read(kept).unwrap();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let (data, size) = (word(40), word(48));
+    let end = data + size;
+    let head = Reader::open(kept).unwrap();
+    let stated = trace::Recording::stated(&head);
+    let library = Library::new(symbolize::Options::default()).for_recording(stated);
+    let unwinding = Unwinding {
+        rules: &library,
+        workers: NonZeroUsize::MIN,
+    };
+    let mut out = bytes[..data].to_vec();
+    let kept = workers::scope(|scope| {
+        let on_hit = &mut |_: &trace::Image| ();
+        let mut records = UnwoundRecords::new(head, Vec::new(), scope, unwinding, on_hit);
+        let (mut round, mut at, mut number) = (Vec::new(), data, 0);
+        while at < end {
+            let kind = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+            let size = usize::from(u16::from_le_bytes(
+                bytes[at + 6..at + 8].try_into().unwrap(),
+            ));
+            if kind == FINISHED_ROUND {
+                number += 1;
+                let is_late = number % late == 0;
+                out.extend(records.round(std::mem::take(&mut round), is_late));
+                out.extend(&bytes[at..at + size]);
+            } else {
+                round.extend(&bytes[at..at + size]);
+            }
+            at += size;
+        }
+        out.extend(records.round(round, false));
+        out.extend(records.finish());
+        records.kept()
+    });
+    let size = out.len() - data;
+    out[48..56].copy_from_slice(&(size as u64).to_le_bytes());
+    // Behind the data is the place of each feature.
+    let features: u32 = (72..104).map(|at| bytes[at].count_ones()).sum();
+    let table = end..end + features as usize * 16;
+    for entry in table.clone().step_by(16) {
+        let moved = word(entry) - end + data + size;
+        out.extend((moved as u64).to_le_bytes());
+        out.extend((word(entry + 8) as u64).to_le_bytes());
+    }
+    out.extend(&bytes[table.end..]);
+    fs::write(to, out).unwrap();
+    kept
 }

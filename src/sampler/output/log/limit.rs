@@ -153,7 +153,7 @@ impl<W: Write + Seek> Log<W> {
         Ok(bytes)
     }
 
-    fn append_to_limit(&mut self, drained: &[u8]) -> io::Result<()> {
+    pub(super) fn append_to_limit(&mut self, drained: &[u8]) -> io::Result<()> {
         let mut records = in_order_of_time(drained, self.tally.layouts.shared())
             .into_iter()
             .peekable();
@@ -174,7 +174,7 @@ impl<W: Write + Seek> Log<W> {
                 break;
             }
             self.writer.append_drained(&batch)?;
-            self.tally.count(&batch);
+            self.count(&batch);
         }
         if let Some(limit) = &mut self.limit {
             limit.is_reached |= records.next().is_some();

@@ -1,0 +1,104 @@
+//! A log before which records go through a stage.
+
+use std::convert::Infallible;
+use std::io::{self, Seek, Write};
+
+use super::log::{Log, description};
+use crate::perfdata::writer::time_record;
+use crate::sampler::kernel;
+use crate::sampler::session::bounds::End;
+use crate::sampler::session::participants::{Open, Sink};
+
+/// Changes records between the kernel's buffers and the file. It works in a thread of its own; the
+/// one that calls these functions empties the buffers meanwhile.
+pub trait Stage {
+    /// Begins, before the first records, when signals are held back in this thread. `head` is a
+    /// recording without records, which describes the events and the machine; `records` are about
+    /// what was there before, and are in the file already. Returns whether it takes part.
+    fn begin(&mut self, head: Vec<u8>, records: Vec<u8>) -> bool;
+
+    /// Takes the records of one pass over all buffers.
+    fn give(&mut self, records: Vec<u8>);
+
+    /// Returns the next records that are to be written, in order, if some are ready; after
+    /// [`Stage::end`] it waits for them until there are no more.
+    fn take(&mut self) -> Option<Vec<u8>>;
+
+    /// Nothing more is to come.
+    fn end(&mut self);
+
+    /// How many samples have kept the copies of their stacks.
+    fn kept(&self) -> u64;
+}
+
+pub(in crate::sampler) struct Staged<'a, W> {
+    pub(in crate::sampler) log: Log<W>,
+    stage: Option<&'a mut dyn Stage>,
+}
+
+impl<'a, W: Write + Seek> Staged<'a, W> {
+    pub(in crate::sampler) fn new(log: Log<W>, stage: Option<&'a mut dyn Stage>) -> Staged<'a, W> {
+        Staged { log, stage }
+    }
+
+    /// How many samples have kept their copies; `None` if all have.
+    pub(in crate::sampler) fn kept(&self) -> Option<u64> {
+        self.stage.as_ref().map(|stage| stage.kept())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        if let Some(stage) = &mut self.stage {
+            while let Some(records) = stage.take() {
+                self.log.append_round(&records)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write + Seek> Sink for Staged<'_, W> {
+    fn begin(&mut self, open: &Open) -> io::Result<()> {
+        self.log.begin(open)?;
+        if let Some(stage) = self.stage.take() {
+            let (head, records) = description(open)?;
+            self.stage = stage.begin(head, records).then_some(stage);
+            self.log.is_staged = self.stage.is_some();
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, open: &mut Open) -> io::Result<()> {
+        let Some(stage) = &mut self.stage else {
+            return self.log.pass(open);
+        };
+        let begin = kernel::now();
+        let mut drained = Vec::new();
+        let passed = open.session.drain(&mut |records| {
+            drained.extend_from_slice(records);
+            Ok::<(), Infallible>(())
+        });
+        let Ok(_) = passed;
+        // What is mapped is looked at now: soon it may be gone.
+        self.log.look(&drained);
+        // Should the recorder be killed, threads that are off have been until now at least.
+        if open.session.has_switches() {
+            drained.extend(time_record(begin));
+        }
+        if self.log.why_full().is_none() {
+            stage.give(drained);
+        }
+        self.write()
+    }
+
+    fn finish(&mut self, open: &Open) -> io::Result<()> {
+        if let Some(stage) = &mut self.stage {
+            stage.end();
+        }
+        self.write()?;
+        self.log.finish(open)
+    }
+
+    fn wants_end(&self) -> Option<End> {
+        self.log.wants_end()
+    }
+}
