@@ -9,7 +9,7 @@ use proftool::export::json;
 use proftool::input::{CodeError, MachineCode, SourceFiles, Syntax};
 use proftool::profile::{FunctionId, Listing, NoSource, Profile, SourceText};
 use proftool::view::Subject;
-use proftool::view::annotate::{self, AnnotateView, Copy, Material, Options};
+use proftool::view::annotate::{self, AnnotateView, InlinedCopy, Material, Options};
 use proftool::view::page::Page;
 
 use super::advice;
@@ -245,7 +245,7 @@ impl Looking<'_> {
     }
 
     // Where code cannot be listed, its weight is in the view's note.
-    fn copies(&self, function: FunctionId) -> Vec<Copy> {
+    fn copies(&self, function: FunctionId) -> Vec<InlinedCopy> {
         if !self.with_copies {
             return Vec::new();
         }
@@ -253,7 +253,7 @@ impl Looking<'_> {
         let copies = holders.filter_map(|(holder, self_weight)| {
             let addresses = self.sums.addresses(function, holder).into_iter();
             let code = self.code.inlined(function, addresses).ok()?;
-            Some(Copy {
+            Some(InlinedCopy {
                 holder,
                 self_weight,
                 weights: self.sums.inlined_into(holder, function, &code),

@@ -54,7 +54,7 @@ pub struct Material {
     /// The machine code, if there is any.
     pub code: Option<Listing>,
     /// Its instructions in other functions, which it is inlined into.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<InlinedCopy>,
     /// Else the reason, a lower-case fragment.
     pub no_code: Option<String>,
     /// The source files, or why there is no text, by their paths in debug information.
@@ -63,7 +63,7 @@ pub struct Material {
 
 /// The instructions of a function where it is inlined into another.
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct InlinedCopy {
     /// The function in whose machine code they are.
     pub holder: FunctionId,
     /// The self weight of the function there.
@@ -74,7 +74,7 @@ pub struct Copy {
     pub weights: CodeWeights,
 }
 
-/// A [`Copy`], named.
+/// An [`InlinedCopy`], named.
 #[derive(Clone, Debug)]
 pub struct CopyView {
     /// The function in whose machine code it is.
