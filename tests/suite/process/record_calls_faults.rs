@@ -64,9 +64,16 @@ fn threads_that_are_made_while_others_stop_are_stopped_too() {
             return calls;
         }"#;
     if let Some((room, output)) = loads(text, &[], 1) {
-        assert_eq!(output.status.code(), Some(200), "{}", stderr(&output));
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(200), "{text}");
         let graph = graph(&room, &[]);
-        assert_eq!(calls(&graph, "plugin_run", "inside"), Some((200, false)));
+        // Where a thread has no turn for seconds, what it may have missed is a lower bound.
+        let is_least = text.contains("does not stop");
+        assert_eq!(
+            calls(&graph, "plugin_run", "inside"),
+            Some((200, is_least)),
+            "{text}"
+        );
     }
 }
 
