@@ -176,7 +176,7 @@ impl SamplingArgs {
         };
         options.stacks = stacks;
         options.unwinds = unwinds && stacks.are_copied();
-        options.compression = self.compression(stacks).filter(|_| !unwinds);
+        options.compression = self.compression(stacks);
         (options, why)
     }
 
