@@ -29,7 +29,9 @@ pub use fitted::fitted;
 pub use form::{Form, in_form, short_name};
 pub use label::{Label, Labels, Mark};
 pub use language::of_text;
-pub use width::{MIN_MARKED, Written, display_width, last_columns, shortened, without_end};
+pub use width::{
+    MIN_MARKED, Written, display_width, last_columns, path_breaks, shortened, without_end,
+};
 
 use crate::profile::{FunctionId, Profile, RowKind};
 

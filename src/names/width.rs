@@ -143,6 +143,32 @@ pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(shortened_name(text, width))
 }
 
+/// Where the start of a path may be left out: the places of the `::` before each segment but the
+/// first, in bytes.
+///
+/// ```
+/// use proftool::names::path_breaks;
+/// assert_eq!(path_breaks("alloc::vec::Vec<a::b>::push"), [5, 10, 21]);
+/// assert!(path_breaks("A$P.<init>(int)").is_empty());
+/// ```
+pub fn path_breaks(text: &str) -> Vec<usize> {
+    let language = of_text(text);
+    if matches!(language, Language::Several) || !language.has_arguments() {
+        return Vec::new();
+    }
+    let name = text.strip_prefix("async ").unwrap_or(text);
+    let mut segments = segments(name);
+    segments.pop();
+    let mut at = text.len() - name.len();
+    let mut breaks = Vec::with_capacity(segments.len());
+    for segment in segments {
+        at += segment.len();
+        breaks.push(at);
+        at += "::".len();
+    }
+    breaks
+}
+
 /// The same of a text that is too long.
 fn shortened_name(text: &str, width: usize) -> String {
     match of_text(text) {

@@ -156,6 +156,9 @@ fn ends(
     ends.into()
 }
 
+// The rows of the report whose doubts the page states.
+const ROWS: usize = 10;
+
 struct Computed {
     report: ReportSummary,
     graph: GraphSummary,
@@ -183,7 +186,7 @@ struct Arranged<'a> {
 impl<'a> Arranged<'a> {
     fn of(subject: Subject<'a>, computed: &'a Computed) -> Arranged<'a> {
         let options = report::Options {
-            limit: Some(0),
+            limit: Some(ROWS),
             ..report::Options::default()
         };
         Arranged {

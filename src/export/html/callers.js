@@ -50,10 +50,9 @@ async function showCallers() {
     return;
   }
   const figures = calls ? part.figuresOf(id) : { self: event.flat.self_weights[place], total: event.flat.totals[place], whole: event.total };
-  const { self: own, total, whole } = figures, most = calls ? null : event.mostOf.get(place);
-  const bound = most ? `, at most ${most[2] ? '' : '? '}${percent(most[1], event.total)} %` : '';
+  const { self: own, total, whole } = figures;
   where.replaceChildren(
-    element('p', { textContent: `Self ${weight(own, event)} (${percent(own, whole)} %), total ${weight(total, event)} (${percent(total, whole)} %${bound})${calls ? ` in the time ${brushRange(event)} s` : ''}. Shares below are of this total.` }),
+    element('p', { textContent: `Self ${weight(own, event)} (${percent(own, whole)} %), total ${weight(total, event)} (${percent(total, whole)} %)${calls ? ` in the time ${brushRange(event)} s` : ''}. Shares below are of this total.` }),
     element('div', { className: 'two' },
       element('div', {}, element('h2', { textContent: 'Distribution to callers' }), neighbourTable(event, pairs, pairs.into.get(id) ?? [], pairs.caller, 1, total, calls)),
       element('div', {}, element('h2', { textContent: 'Contributions from descendants' }), neighbourTable(event, pairs, pairs.from.get(id) ?? [], pairs.callee, 2, total, calls))),

@@ -2,8 +2,8 @@
 // The data of the page: reads the JSON document, unpacks columns of numbers, and writes numbers as the
 // command line does. Nothing here computes a weight.
 const page = JSON.parse(document.getElementById('data').textContent);
-const functions = page ? page.functions : { names: [], modules: [], module_names: [], module_labels: [], labels: [], short: [], symbols: [], quoted: [], in_quotes: [], cut_marks: [], shortened: [] };
-const labelOf = new Map(functions.labels), shortOf = new Map(functions.short), quotedOf = new Map(functions.quoted), symbolOf = new Map(functions.symbols), inQuotes = new Set(functions.in_quotes), cutMarks = new Set(functions.cut_marks), shortenedNames = new Set(functions.shortened);
+const functions = page ? page.functions : { names: [], modules: [], module_names: [], module_labels: [], owners: [], owner_names: [], owner_kinds: [], breaks: [], labels: [], short: [], symbols: [], quoted: [], in_quotes: [], cut_marks: [], shortened: [] };
+const labelOf = new Map(functions.labels), shortOf = new Map(functions.short), quotedOf = new Map(functions.quoted), breaksOf = new Map(functions.breaks), symbolOf = new Map(functions.symbols), inQuotes = new Set(functions.in_quotes), cutMarks = new Set(functions.cut_marks), shortenedNames = new Set(functions.shortened);
 
 /** What a function is shown as: no other function is shown so. */
 const label = id => labelOf.get(id) ?? functions.names[id];
@@ -11,6 +11,11 @@ const label = id => labelOf.get(id) ?? functions.names[id];
 const brief = id => shortOf.get(id) ?? label(id);
 /** The label as one word of a shell's command line. */
 const quoted = id => quotedOf.get(id) ?? (inQuotes.has(id) ? `'${label(id)}'` : label(id));
+/** Where the start of the short label may be left out. */
+const breaks = id => breaksOf.get(id) ?? [];
+const ownerKind = id => functions.owner_kinds[functions.owners[id]];
+/** The function with a label, or -1. */
+const functionOf = text => functions.names.findIndex((_, id) => label(id) === text);
 const moduleLabels = new Map(functions.module_labels);
 const moduleName = id => functions.module_names[functions.modules[id]];
 /** What a module is shown as. */
@@ -87,6 +92,13 @@ function weight(value, event) {
   } else if (event.is_time) text += ' ns';
   if (event.is_time) return text;
   return event.unit === 'samples' ? numberOf(value, 'sample', text) : `${text} ${event.unit}`;
+}
+
+/** A weight as a column has it: time in milliseconds with three digits, which line up. */
+function figure(value, event) {
+  if (!event.is_time) return grouped(value);
+  const micros = Math.round(value / 1e3);
+  return `${grouped(Math.floor(micros / 1e3))}.${String(micros % 1e3).padStart(3, '0')}`;
 }
 
 /** A number of things: `1 frame`, `1,234 frames`. */

@@ -12,9 +12,9 @@ function shape(tag, attributes = {}, ...children) {
 
 const measuring = document.createElement('canvas').getContext('2d');
 /** A text that fits into so many pixels, in a font. */
-function shortened(text, room, font) {
+function shortened(text, room, font, cuts = []) {
   measuring.font = font;
-  return fitted(measuring, text, room);
+  return fitted(measuring, text, room, cuts);
 }
 
 /** The lines of a listing's entry that are about a relation. */
@@ -49,7 +49,7 @@ function drawNode(event, listing, made, [id, x, y], time) {
     shape('rect', { class: 'part', x: 1, y: 1, width: parts[0].toFixed(1), height: height - 2, rx: 3 }),
     shape('rect', { class: 'own', x: 1, y: height - 4, width: parts[1].toFixed(1), height: 3 }),
     shape('rect', { class: cutMarks.has(id) ? 'edge cut' : 'edge', width, height, rx: 4 }),
-    shape('text', { x: 7, y: 16, class: 'title' }, shortened(short, width - 14, '600 12px system-ui, sans-serif')),
+    shape('text', { x: 7, y: 16, class: 'title' }, shortened(short, width - 14, '600 12px system-ui, sans-serif', breaks(id))),
     shape('text', { x: 7, y: 31 }, figures));
   if (calls) clip.append(shape('text', { x: 7, y: 46 }, shortened(calls, width - 14, '11px system-ui, sans-serif')));
   const said = [`total ${figures}`, calls, cycle ? `member of cycle ${cycle}` : ''].filter(Boolean).join(', ');
@@ -99,9 +99,50 @@ function drawCall(event, listing, call, { part, calls }) {
   return { ends: call.ends, arc, place };
 }
 
+/** How many callers and callees stand around a function, in lines of how many. */
+const AROUND = 12, IN_LINE = 4, GAP = [24, 60];
+
+/** A drawing of a function with its heaviest callers and callees. */
+function drawingAround(event, listing, id) {
+  const node = event.drawings[0]?.node ?? [172, 42], entry = listing.index.get(2 * id);
+  const ends = relation => (entry === undefined ? [] : linesOf(listing, entry, relation).filter(line => listing.who[line] >= 2 && listing.who[line] % 2 === 0 && listing.who[line] !== 2 * id + 2));
+  const sides = [0, 3].map(relation => {
+    const lines = ends(relation).sort((a, b) => listing.total[b] - listing.total[a]);
+    return { all: lines.length, ids: lines.slice(0, AROUND).map(line => (listing.who[line] - 2) / 2) };
+  });
+  const callers = sides[0].ids, callees = sides[1].ids.filter(it => !callers.includes(it));
+  const columns = Math.max(1, Math.min(IN_LINE, Math.max(callers.length, callees.length)));
+  const width = columns * (node[0] + GAP[0]) - GAP[0], step = node[1] + GAP[1];
+  const lines = ids => Array.from({ length: Math.ceil(ids.length / columns) }, (_, i) => ids.slice(i * columns, (i + 1) * columns));
+  const layers = [...lines(callers).reverse(), [id], ...lines(callees)], places = [];
+  layers.forEach((ids, layer) => {
+    const left = (width - ids.length * (node[0] + GAP[0]) + GAP[0]) / 2;
+    ids.forEach((it, place) => places.push([it, Math.round(left + place * (node[0] + GAP[0])), layer * step]));
+  });
+  const at = new Map(places.map(([it, x, y]) => [it, [x + node[0] / 2, y]])), [x, y] = at.get(id);
+  const call = (from, to) => {
+    const [a, b] = [at.get(from), at.get(to)], isUpward = a[1] > b[1];
+    const start = [a[0], a[1] + (isUpward ? 0 : node[1])], end = [b[0], b[1] + (isUpward ? node[1] : 0)];
+    // The number stands where the arrow leaves the other function, not over another arrow's.
+    const other = from === id ? end : start, side = other[1] > y ? -14 : 14;
+    return { ends: [from, to], points: [...start, ...start, ...end], is_upward: isUpward, label: [other[0], other[1] + side] };
+  };
+  const calls = [...callers.map(it => call(it, id)), ...sides[1].ids.filter(it => !callers.includes(it)).map(it => call(id, it))];
+  return { around: id, width, height: layers.length * step - GAP[1], node, functions: places, cycles: [], calls, hidden_functions: 0, hidden_calls: sides[0].all + sides[1].all - calls.length };
+}
+
+/** The drawing that was picked; the first of the larger ones, or one around the selected function, where that has it. */
+function drawingOf(event, listing) {
+  const id = state.chosen, has = made => made.functions.some(([it]) => it === id);
+  const level = event.drawings.findIndex((made, i) => i >= Number(drawing.level) && has(made));
+  if (drawing.level !== 'around' && level >= 0) return [event.drawings[level], level];
+  return [once(event, `around-${id}`, () => drawingAround(event, listing, id)), `around-${id}`];
+}
+
 function drawGraph(event, listing, time) {
-  const made = event.drawings[drawing.level], frame = byId('drawing');
-  const key = `${state.event}/${drawing.level}/${time.part?.key ?? ''}`;
+  const [made, level] = drawingOf(event, listing), frame = byId('drawing');
+  const key = `${state.event}/${level}/${time.part?.key ?? ''}`;
+  byId('drawing-level').value = made.around === undefined ? level : 'around';
   showDrawingNote(event, made, time);
   if (drawing.key === key) { markNodes(); return; }
   const isNew = drawing.event !== event || drawing.shown !== made;
@@ -124,17 +165,21 @@ function drawGraph(event, listing, time) {
   resizeDrawing(drawing.zoom);
   if (!isNew) frame.scrollTo(...place);
   markNodes();
-  // The heaviest function stands in the first layers.
-  if (isNew && made.functions.length) showNode(made.functions[0][0], 'center');
+  // The selected function, or the heaviest, which stands in the first layers.
+  if (isNew && made.functions.length) showNode(state.isAsked ? state.chosen : made.functions[0][0], 'center');
 }
 
 function showDrawingNote(event, made, { part, calls: sums }) {
   const count = grouped(made.functions.length), all = made.functions.length + made.hidden_functions;
+  if (made.around !== undefined) {
+    const left = made.hidden_calls ? ` ${numberOf(made.hidden_calls, 'lighter call')} ${made.hidden_calls === 1 ? 'is' : 'are'} in the table below.` : '';
+    byId('drawing-note').textContent = `${label(made.around)} with its heaviest callers and callees.${left}`;
+    return;
+  }
   const functions_ = made.hidden_functions ? `The ${count} functions with the largest totals, of ${grouped(all)}` : all === 1 ? 'The only function with samples' : `All ${count} functions with samples`;
   const calls = made.hidden_calls ? `, and the ${grouped(made.calls.length)} heaviest of ${grouped(made.calls.length + made.hidden_calls)} calls between them` : ', and all calls between them';
   const time = part ? ` Figures are those of the time ${brushRange(event)} s; which functions and calls are drawn, and what is a cycle, is that of the whole time.${sums ? '' : ' Calls have no figures by time, and a cycle no total.'}` : '';
-  const missing = made.functions.some(([id]) => id === state.chosen) ? '' : ` ${label(state.chosen)} is not in the drawing.`;
-  byId('drawing-note').textContent = `${functions_}${calls}.${time}${missing}`;
+  byId('drawing-note').textContent = `${functions_}${calls}.${time}`;
 }
 
 /** Marks the selected function with its callers and callees. */
@@ -204,7 +249,7 @@ function nextNode(id, key) {
 
 function startDrawing() {
   const frame = byId('drawing'), grip = { at: null };
-  byId('drawing-level').addEventListener('change', () => { drawing.level = Number(byId('drawing-level').value); refresh(); });
+  byId('drawing-level').addEventListener('change', () => { drawing.level = byId('drawing-level').value; refresh(); });
   byId('drawing-larger').addEventListener('click', () => resizeDrawing(drawing.zoom * 1.25));
   byId('drawing-smaller').addEventListener('click', () => resizeDrawing(drawing.zoom / 1.25));
   byId('drawing-fit').addEventListener('click', () => resizeDrawing(Math.min(1, frame.clientWidth / (drawing.shown.width + 2 * MARGIN), frame.clientHeight / (drawing.shown.height + 2 * MARGIN))));
@@ -232,6 +277,6 @@ function startDrawing() {
 /** Offers the drawings of an event. */
 function offerDrawings(event) {
   const options = event.drawings.map((made, i) => element('option', { value: i, textContent: made.hidden_functions ? `${made.functions.length} heaviest functions` : made.functions.length === 1 ? 'the only function' : `all ${made.functions.length} functions` }));
-  byId('drawing-level').replaceChildren(...options);
-  drawing.level = 0;
+  byId('drawing-level').replaceChildren(...options, element('option', { value: 'around', textContent: 'the selected function' }));
+  drawing.level = '0';
 }

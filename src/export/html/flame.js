@@ -2,7 +2,7 @@
 // pixel and within the frame's height is drawn, so that the number of nodes does not matter.
 const FRAME = 19, LEAST = 0.34;
 const STUB = 1, INFERRED = 2, INLINED = 4;
-const flame = { tree: null, degree: 'none', zoom: 0, chosen: -1, hover: -1, event: null };
+const flame = { tree: null, rows: null, degree: 'none', zoom: 0, chosen: -1, event: null, isSought: false, wanted: 0 };
 
 /** The columns of a tree, with where each frame begins and ends; node 0 stands for all roots. */
 async function treeOf(event, degree) {
@@ -60,13 +60,89 @@ function counted(tree) {
 }
 
 const palette = new Map();
-function frameColor(id, isDark, isFaint) {
-  const key = `${functions.modules[id]}${isDark}${isFaint}`;
+/** The hue of an owner: the user's own code first, so that it has the same one in each page. */
+const hues = new Map();
+function hueOf(owner) {
+  if (!hues.size) {
+    const rank = kind => ({ project: 0, library: 1, standard: 2 }[kind] ?? 3);
+    const owners = [...functions.owner_kinds.keys()].sort((a, b) => rank(functions.owner_kinds[a]) - rank(functions.owner_kinds[b]));
+    owners.forEach((it, place) => hues.set(it, (140 + place * 137.5) % 360));
+  }
+  return functions.owner_kinds[owner] === 'kernel' ? 28 : hues.get(owner);
+}
+
+function ownerColor(owner, isDark, isFaint) {
+  const key = `${owner}${isDark}${isFaint}`;
   if (!palette.has(key)) {
-    const hue = moduleOf(id).startsWith('[kernel') ? 28 : (140 + functions.modules[id] * 137.5) % 360;
-    palette.set(key, isDark ? `hsl(${hue} ${isFaint ? 14 : 42}% ${isFaint ? 24 : 34}%)` : `hsl(${hue} ${isFaint ? 22 : 68}% ${isFaint ? 90 : 78}%)`);
+    const isPale = ['standard', 'mark'].includes(functions.owner_kinds[owner]), hue = hueOf(owner);
+    palette.set(key, isDark ? `hsl(${hue} ${isFaint ? 14 : isPale ? 18 : 44}% ${isFaint ? 24 : 34}%)` : `hsl(${hue} ${isFaint ? 22 : isPale ? 26 : 70}% ${isFaint ? 90 : isPale ? 84 : 76}%)`);
   }
   return palette.get(key);
+}
+
+/** The fewest frames that are folded, and what part of a chain's weight its last frame has at least. */
+const SHORTEST = 3, NEARLY_ALL = 0.99;
+const WITHIN = 1, BESIDE = 2;
+
+/** The line of each frame, as chains of other people's code are folded into their last frame, or not. Of these, the
+    others are `WITHIN`, and what is beside them and too light to matter is `BESIDE`. */
+function rowsOf(tree, event, isFolded) {
+  const n = tree.count, rows = { row: new Uint32Array(n), hidden: new Uint8Array(n), frames: new Uint32Array(n), first: new Int32Array(n), deepest: 0, folded: 0 };
+  const hasOwn = functions.owner_kinds.includes('project');
+  const isForeign = i => {
+    const kind = ownerKind(tree.fn[i]);
+    return !(tree.marks[i] & STUB) && kind !== 'mark' && (hasOwn ? kind !== 'project' : event.is_off_processor && kind === 'kernel');
+  };
+  const isKernel = i => ownerKind(tree.fn[i]) === 'kernel';
+  const next = new Int32Array(n);
+  for (let i = 1; isFolded && i < n; i++) {
+    if (!isForeign(i)) continue;
+    const above = tree.parent[i];
+    // Not from the function that waits to the kernel, where threads leave their processor.
+    const isJoined = rows.frames[above] && tree.width[i] >= NEARLY_ALL * tree.width[rows.first[above]] && !(event.is_off_processor && isKernel(above) !== isKernel(i));
+    rows.first[i] = isJoined ? rows.first[above] : i;
+    rows.frames[i] = isJoined ? rows.frames[above] + 1 : 1;
+    if (isJoined) next[above] = i;
+  }
+  for (let i = 1; i < n; i++) {
+    if (rows.frames[i] < SHORTEST || next[i]) continue;
+    for (let inner = i, at = tree.parent[i]; inner !== rows.first[i]; inner = at, at = tree.parent[at]) {
+      rows.hidden[at] = WITHIN;
+      rows.folded++;
+      for (let child = at + 1; child < tree.end[at]; child = tree.end[child]) if (child !== inner) rows.hidden[child] = BESIDE;
+    }
+  }
+  for (let i = 1; i < n; i++) {
+    const above = tree.parent[i];
+    if (rows.hidden[above] === BESIDE) rows.hidden[i] = BESIDE;
+    rows.row[i] = rows.row[above] + (rows.hidden[above] === WITHIN ? 0 : 1);
+    if (rows.hidden[i] || next[i] || rows.frames[i] < SHORTEST) rows.frames[i] = 0;
+    if (!rows.hidden[i] && (tree.width[i] || tree.own[i])) rows.deepest = Math.max(rows.deepest, rows.row[i]);
+  }
+  return rows;
+}
+
+/** The first frame from a place on that has a line, before `end`; -1 if there is none. */
+function visible(i, end) {
+  const { tree, rows } = flame;
+  while (i < end) {
+    if (!rows.hidden[i]) return i;
+    i = rows.hidden[i] === BESIDE ? tree.end[i] : i + 1;
+  }
+  return -1;
+}
+
+/** The frame that has the line of a frame: of one in a chain the last. */
+function shownFrame(i) {
+  while (flame.rows.hidden[i] === BESIDE) i = flame.tree.parent[i];
+  return visible(i, flame.tree.end[i]);
+}
+
+/** The frame whose line a frame's line is under. */
+function frameAbove(i) {
+  let above = flame.tree.parent[i];
+  while (flame.rows.hidden[above]) above = flame.tree.parent[above];
+  return above;
 }
 
 function hatch(context, color) {
@@ -80,8 +156,8 @@ function drawFlame() {
   const tree = flame.tree, frame = byId('flame'), canvas = byId('flame-canvas');
   if (!tree || frame.offsetParent === null) return;
   const ratio = devicePixelRatio || 1, width = frame.clientWidth, height = frame.clientHeight;
-  const base = tree.level[flame.zoom], top = frame.scrollTop;
-  byId('flame-space').style.height = `${Math.max(0, (tree.deepest - base + 1) * FRAME - height)}px`;
+  const { row, hidden } = flame.rows, base = row[flame.zoom], top = frame.scrollTop;
+  byId('flame-space').style.height = `${Math.max(0, (flame.rows.deepest - base + 1) * FRAME - height)}px`;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
     canvas.style.width = `${width}px`; canvas.style.height = `${height}px`;
@@ -95,11 +171,11 @@ function drawFlame() {
   const hatching = hatch(pen, isDark ? '#ffffff66' : '#00000055');
   const wanted = matcher();
   const scale = width / Math.max(tree.width[flame.zoom], 1e-9), left = tree.start[flame.zoom];
-  const rows = { first: Math.floor(top / FRAME), last: Math.ceil((top + height) / FRAME) };
+  const first = Math.floor(top / FRAME), last = Math.ceil((top + height) / FRAME);
   for (let i = flame.zoom; i < tree.end[flame.zoom];) {
-    const x = (tree.start[i] - left) * scale, w = tree.width[i] * scale, row = tree.level[i] - base;
-    if (w < LEAST || row > rows.last) { i = tree.end[i]; continue; }
-    if (row >= rows.first) drawFrame(pen, tree, i, x, row * FRAME - top, w, { isDark, ink, ground, hatching, wanted });
+    const x = (tree.start[i] - left) * scale, w = tree.width[i] * scale, line = row[i] - base;
+    if (w < LEAST || line > last || hidden[i] === BESIDE) { i = tree.end[i]; continue; }
+    if (line >= first && !hidden[i]) drawFrame(pen, tree, i, x, line * FRAME - top, w, { isDark, ink, ground, hatching, wanted });
     i++;
   }
 }
@@ -108,7 +184,7 @@ function drawFrame(pen, tree, i, x, y, w, look) {
   const id = tree.fn[i], isAll = i === 0, isStub = tree.marks[i] & STUB;
   const isFaint = look.wanted && !isAll && !look.wanted(id);
   const inner = Math.max(w - 1, LEAST);
-  pen.fillStyle = isAll || isStub ? look.ground : frameColor(id, look.isDark, isFaint);
+  pen.fillStyle = isAll || isStub ? look.ground : ownerColor(functions.owners[id], look.isDark, isFaint);
   pen.fillRect(x, y + 1, inner, FRAME - 2);
   if (!isAll && (tree.marks[i] & INFERRED || cutMarks.has(id))) { pen.fillStyle = look.hatching; pen.fillRect(x, y + 1, inner, FRAME - 2); }
   if (isStub && w > 3) {
@@ -117,45 +193,36 @@ function drawFrame(pen, tree, i, x, y, w, look) {
     pen.setLineDash([]);
   }
   if (look.wanted && !isAll && !isFaint && w > 1) { pen.strokeStyle = look.isDark ? '#ff7bd5' : '#b0006d'; pen.lineWidth = 2; pen.strokeRect(x + 1, y + 2, Math.max(inner - 2, 1), FRAME - 4); pen.lineWidth = 1; }
+  if (!isAll && id === state.chosen && state.isAsked && w > 2) { pen.strokeStyle = look.ink; pen.strokeRect(x + 0.5, y + 1.5, Math.max(inner - 1, 1), FRAME - 3); }
   if (i === flame.chosen) { pen.strokeStyle = look.ink; pen.lineWidth = 2; pen.strokeRect(x + 1, y + 2, Math.max(inner - 2, 1), FRAME - 4); pen.lineWidth = 1; }
   if (w > 26) {
-    const text = isAll ? `all: ${weight(tree.width[0], flame.event)}` : (isStub ? '↩ ' : '') + (tree.marks[i] & INFERRED ? '≈' : '') + brief(id);
+    const text = isAll ? `all: ${weight(tree.width[0], flame.event)}` : brief(id), frames = flame.rows.frames[i];
+    const before = (frames ? `⋯${frames} ` : '') + (isStub ? '↩ ' : '') + (tree.marks[i] & INFERRED ? '≈' : '');
     pen.fillStyle = look.ink;
-    pen.fillText(fitted(pen, text, w - 8), x + 4, y + FRAME / 2 + 0.5);
+    pen.fillText(fitted(pen, text, w - 8, isAll ? [] : breaks(id), before), x + 4, y + FRAME / 2 + 0.5);
   }
-}
-
-/** Where the last parts of a path begin, the longest first: not within arguments. */
-function endings(name) {
-  const found = [];
-  let depth = 0;
-  for (let i = 0; i < name.length; i++) {
-    if (name[i] === '<' || name[i] === '(') depth++;
-    else if ((name[i] === '>' || name[i] === ')') && depth) depth--;
-    else if (!depth && name[i] === ':' && name[i + 1] === ':') found.push(i++);
-  }
-  return found;
 }
 
 /** The least room in which the start of a path is left out, in pixels. */
 const NARROW = 84;
 
-/** As much of a text as there is room for: of a path its end, which tells functions apart. */
-function fitted(pen, text, room) {
+/** As much of a text as there is room for, after what stands before it: of a path its end, which tells functions apart. */
+function fitted(pen, text, room, cuts = [], before = '') {
   // What has more letters need not be measured.
   const most = room / 2.5;
   const fits = part => part.length <= most && pen.measureText(part).width <= room;
-  if (fits(text)) return text;
+  if (fits(before + text)) return before + text;
   if (room >= NARROW) {
-    const end = endings(text).map(at => `…${text.slice(at)}`).find(fits);
+    const end = cuts.map(at => `${before}…${text.slice(at)}`).find(fits);
     if (end) return end;
   }
-  let low = 0, high = Math.min(text.length, Math.ceil(most));
+  const whole = before + text;
+  let low = 0, high = Math.min(whole.length, Math.ceil(most));
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (pen.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle; else high = middle - 1;
+    if (pen.measureText(`${whole.slice(0, middle)}…`).width <= room) low = middle; else high = middle - 1;
   }
-  return low ? `${text.slice(0, low)}…` : '';
+  return low ? `${whole.slice(0, low)}…` : '';
 }
 
 /** What is said of a frame: the figures that `tree` prints. */
@@ -173,7 +240,16 @@ function frameText(i) {
   if (tree.left_out[i]) lines.push(`left out under it: ${weight(tree.left_out[i], event)} in lighter calls`);
   if (tree.marks[i] & INFERRED) lines.push('≈ in most samples here not recorded, but restored from the code');
   if (tree.marks[i] & INLINED) lines.push('inlined into its caller');
+  if (flame.rows.frames[i]) lines.push(foldText(i));
   return lines.filter(Boolean).join('\n');
+}
+
+/** The frames that are folded into one, the outermost first. */
+function foldText(i) {
+  const names = [];
+  for (let at = flame.tree.parent[i]; flame.rows.hidden[at] === WITHIN; at = flame.tree.parent[at]) names.unshift(brief(flame.tree.fn[at]));
+  const few = names.length > 8 ? [...names.slice(0, 4), `… ${names.length - 7} more`, ...names.slice(-3)] : names;
+  return `⋯ ${numberOf(names.length, 'frame')} folded into it: ${few.join(' → ')}`;
 }
 
 function frameAt(clientX, clientY) {
@@ -181,11 +257,11 @@ function frameAt(clientX, clientY) {
   if (!tree) return -1;
   const scale = frame.clientWidth / Math.max(tree.width[flame.zoom], 1e-9);
   const x = tree.start[flame.zoom] + (clientX - box.left) / scale;
-  const level = tree.level[flame.zoom] + Math.floor((clientY - box.top + frame.scrollTop) / FRAME);
+  const { row, hidden } = flame.rows, line = row[flame.zoom] + Math.floor((clientY - box.top + frame.scrollTop) / FRAME);
   for (let i = flame.zoom; i < tree.end[flame.zoom];) {
     const isInside = x >= tree.start[i] && x < tree.start[i] + tree.width[i];
-    if (!isInside) { i = tree.end[i]; continue; }
-    if (tree.level[i] === level) return i;
+    if (!isInside || hidden[i] === BESIDE) { i = tree.end[i]; continue; }
+    if (row[i] === line && !hidden[i]) return i;
     i++;
   }
   return -1;
@@ -195,48 +271,116 @@ function zoomTo(i) {
   flame.zoom = flame.tree.marks[i] & STUB ? flame.tree.parent[i] : i;
   byId('flame').scrollTop = 0;
   drawFlame();
+  remember();
 }
 
-function chooseFrame(i, isQuiet) {
-  if (i < 0 || i >= flame.tree.count) return;
+/** Marks a frame, and scrolls as far as it is outside of the graph. */
+function markFrame(i) {
   flame.chosen = i;
   byId('flame-status').textContent = frameText(i).replace(/\n/g, '; ');
-  const frame = byId('flame'), y = (flame.tree.level[i] - flame.tree.level[flame.zoom]) * FRAME;
+  const frame = byId('flame'), y = (flame.rows.row[i] - flame.rows.row[flame.zoom]) * FRAME;
   if (y < frame.scrollTop) frame.scrollTop = y;
   if (y + FRAME > frame.scrollTop + frame.clientHeight) frame.scrollTop = y + FRAME - frame.clientHeight;
-  if (i > 0) choose(flame.tree.fn[i], null, true);
+}
+
+function chooseFrame(i) {
+  if (i < 0 || i >= flame.tree.count) return;
+  markFrame(i);
+  if (i > 0) { state.isAsked = true; choose(flame.tree.fn[i], null, true); }
   drawFlame();
+  remember();
+}
+
+/** How wide a frame is at least that somebody looks for, in pixels. */
+const SOUGHT = 40;
+
+/** Brings the widest frame of the selected function into the graph. */
+function seekFrame() {
+  const { tree, rows } = flame;
+  let widest = -1;
+  for (let i = 1; i < tree.count; i++) {
+    if (tree.fn[i] === state.chosen && !(tree.marks[i] & STUB) && (widest < 0 || tree.width[i] > tree.width[widest])) widest = i;
+  }
+  if (widest < 0 || !tree.width[widest]) {
+    flame.chosen = -1;
+    byId('flame-status').textContent = `${label(state.chosen)} has no frame of its own here: its calls are collapsed, or too light.`;
+    return;
+  }
+  const i = shownFrame(widest), width = byId('flame').clientWidth || SOUGHT;
+  const isInside = i >= flame.zoom && i < tree.end[flame.zoom];
+  const holds = above => tree.width[i] / Math.max(tree.width[above], 1e-9) * width >= SOUGHT;
+  if (!isInside || !holds(flame.zoom)) {
+    flame.zoom = i;
+    for (let above = frameAbove(i); i && flame.zoom && holds(above); above = frameAbove(above)) flame.zoom = above;
+  }
+  markFrame(i);
 }
 
 async function showFlame() {
   const event = current(), degree = byId('degree').value, part = timePart();
+  const home = byId(`flame-place-${state.view}`), block = byId('flame-graph');
+  if (home && block.parentElement !== home) home.append(block);
   const whole = await once(event, `tree-${degree}`, () => treeOf(event, degree));
   const tree = part ? await partTree(event, degree, whole, part) : whole;
   if (event !== current() || degree !== byId('degree').value || part?.key !== timePart()?.key) return;
-  const isPart = tree !== whole;
+  const isPart = tree !== whole, folding = byId('folding').value;
   showCommand('tree', commandOf(event, `tree-${degree}`, isPart ? part : null));
-  if (flame.tree !== tree) {
-    Object.assign(flame, { tree, degree, event, zoom: 0, chosen: -1 });
+  const isNew = flame.tree !== tree;
+  Object.assign(flame, { tree, degree, event, rows: once(tree, folding, () => rowsOf(tree, event, folding === 'folded')) });
+  if (isNew) {
+    Object.assign(flame, { zoom: 0, chosen: -1 });
     // It was about a frame of the other tree, with its figures.
     byId('flame-status').textContent = '';
   }
+  if (flame.wanted && flame.wanted < tree.count) flame.zoom = flame.wanted;
+  flame.wanted = 0;
+  flame.zoom = shownFrame(flame.zoom);
+  if (flame.chosen > 0) flame.chosen = shownFrame(flame.chosen);
+  byId('flame').style.setProperty('--rows', flame.rows.deepest + 1);
+  if (flame.isSought) seekFrame();
+  flame.isSought = false;
   const left = tree.left ? ` ${numberOf(tree.left, 'lighter frame')} ${tree.left === 1 ? 'is' : 'are'} left out of this page.` : '';
   const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ` The whole time is shown, not ${brushRange(event)} s: ${whyWhole(event)}.` : '';
   const frames = tree.width[0] ? `${numberOf(tree.frames, 'frame')}, ${numberOf(tree.deepest, 'level')}.` : 'No sample was taken in this part of time.';
-  byId('flame-note').textContent = `${frames}${left}${range}`;
+  const folded = flame.rows.folded ? ` ${numberOf(flame.rows.folded, 'frame')} folded.` : '';
+  byId('flame-note').textContent = `${frames}${folded}${left}${range}`;
+  showOwners(event);
   drawFlame();
+  remember();
+}
+
+/** What the colours stand for: the owners with the most self weight. */
+const OWNERS = 8;
+function showOwners(event) {
+  const isDark = document.documentElement.dataset.theme === 'dark', key = `${state.event}/${isDark}`, list = byId('flame-owners');
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  const weights = new Map();
+  event.flat.functions.forEach((id, place) => {
+    const owner = functions.owners[id];
+    weights.set(owner, (weights.get(owner) ?? 0) + event.flat.self_weights[place]);
+  });
+  const owners = [...weights.keys()].filter(owner => functions.owner_kinds[owner] !== 'mark').sort((a, b) => weights.get(b) - weights.get(a));
+  const items = owners.slice(0, OWNERS).map(owner => {
+    const sample = element('span', { className: 'sample', 'aria-hidden': 'true' });
+    sample.style.background = ownerColor(owner, isDark, false);
+    return element('li', {}, sample, functions.owner_names[owner]);
+  });
+  if (owners.length > OWNERS) items.push(element('li', { textContent: `${owners.length - OWNERS} more` }));
+  list.replaceChildren(...items);
 }
 
 /** The frame beside another one, or -1. */
 function neighbour(i, key) {
   const tree = flame.tree;
   if (i < 0) return 0;
-  if (key === 'ArrowUp') return i === flame.zoom ? -1 : tree.parent[i];
-  if (key === 'ArrowDown') return i + 1 < tree.end[i] ? i + 1 : -1;
-  if (key === 'ArrowRight') { const next = tree.end[i]; return next < tree.end[tree.parent[i]] ? next : -1; }
-  let before = tree.parent[i] + 1;
-  if (i === 0 || before === i) return -1;
-  while (tree.end[before] < i) before = tree.end[before];
+  if (key === 'ArrowUp') return i === flame.zoom ? -1 : frameAbove(i);
+  if (key === 'ArrowDown') return visible(i + 1, tree.end[i]);
+  if (i === 0) return -1;
+  const above = frameAbove(i);
+  if (key === 'ArrowRight') return visible(tree.end[i], tree.end[above]);
+  let before = -1;
+  for (let at = visible(above + 1, i); at >= 0; at = visible(tree.end[at], i)) before = at;
   return before;
 }
 
@@ -276,6 +420,6 @@ function startFlame() {
       chooseFrame(neighbour(flame.chosen, event.key));
     } else if (event.key === 'Enter' && flame.chosen >= 0) zoomTo(flame.chosen);
   });
-  byId('degree').addEventListener('change', showFlame);
+  for (const id of ['degree', 'folding']) byId(id).addEventListener('change', showFlame);
   byId('unzoom').addEventListener('click', () => zoomTo(0));
 }

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::analysis::owners::{OwnerId, OwnerKind, Owners};
 use crate::base::{printable, shell_quoted};
 use crate::export::shown::written;
+use crate::names::path_breaks;
 use crate::profile::{Function, FunctionId};
 use crate::view::flat::{Flat, Row};
 use crate::view::label;
+use crate::view::report::place_name;
 use crate::view::{Names, Subject};
 
 // All functions of a page, in order of first appearance; columns of the same length, except for
@@ -21,6 +24,12 @@ pub(super) struct Functions<'a> {
     module_names: Vec<&'a str>,
     // What a module is shown as, where that is not its name.
     module_labels: Vec<(usize, String)>,
+    // Whose code a function is: a place among the owners.
+    owners: Vec<usize>,
+    owner_names: Vec<String>,
+    owner_kinds: Vec<&'static str>,
+    // Where the start of what a function is shown as may be left out, in UTF-16 units.
+    breaks: Vec<(usize, Vec<usize>)>,
     // What a function is shown as, where that is not its name.
     labels: Vec<(usize, String)>,
     // Short labels, for where a long one would be cut off: no other function has them.
@@ -43,6 +52,7 @@ pub(super) struct Functions<'a> {
 impl<'a> Functions<'a> {
     pub fn of(
         subject: &Subject<'a>,
+        owners: &Owners,
         functions: impl IntoIterator<Item = FunctionId>,
     ) -> Functions<'a> {
         let mut table = Functions {
@@ -50,6 +60,10 @@ impl<'a> Functions<'a> {
             modules: Vec::new(),
             module_names: Vec::new(),
             module_labels: Vec::new(),
+            owners: Vec::new(),
+            owner_names: Vec::new(),
+            owner_kinds: Vec::new(),
+            breaks: Vec::new(),
             labels: Vec::new(),
             short: Vec::new(),
             in_quotes: Vec::new(),
@@ -69,6 +83,7 @@ impl<'a> Functions<'a> {
         let labels = subject.labels(order.iter().copied());
         let short = short_labels(subject, &order);
         let mut modules: HashMap<&str, usize> = HashMap::new();
+        let mut places_of_owners: HashMap<OwnerId, usize> = HashMap::new();
         for (place, id) in order.into_iter().enumerate() {
             let name = subject.plain_name(id);
             let label = labels.of(id);
@@ -80,6 +95,26 @@ impl<'a> Functions<'a> {
             } else if quoted != shown {
                 table.quoted.push((place, quoted));
             }
+            let brief = short.get(&id).map_or(&*shown, |short| short);
+            let breaks = path_breaks(brief);
+            if !breaks.is_empty() {
+                let units = |at: usize| brief[..at].encode_utf16().count();
+                table
+                    .breaks
+                    .push((place, breaks.into_iter().map(units).collect()));
+            }
+            let new = table.owner_names.len();
+            let owner = *places_of_owners.entry(owners.id_of(id)).or_insert(new);
+            if owner == new {
+                let owner = owners.of(id);
+                let name = match owner.kind {
+                    OwnerKind::Mark => "no code",
+                    _ => place_name(&owner.name),
+                };
+                table.owner_names.push(printable(name).into_owned());
+                table.owner_kinds.push(owner.kind.name());
+            }
+            table.owners.push(owner);
             if let Some(short) = short.get(&id).filter(|short| **short != shown) {
                 table.short.push((place, short.clone()));
             }
@@ -123,9 +158,13 @@ impl<'a> Functions<'a> {
         let is_whole = |place: usize| self.shortened.binary_search(&place).is_err();
         self.labels.retain(|it| is_whole(it.0));
         self.short.retain(|it| is_whole(it.0));
+        self.breaks.retain(|it| is_whole(it.0));
         self.in_quotes.retain(|&place| is_whole(place));
         self.quoted.retain(|it| is_whole(it.0));
         self.symbols.retain(|it| is_whole(it.0));
+        for name in &mut self.owner_names {
+            *name = shortened(name, most);
+        }
         for name in &mut self.module_names {
             *name = name.get(..most).unwrap_or(name);
         }
@@ -201,18 +240,20 @@ fn without_arguments(function: &Function) -> Option<&str> {
     (is_such && function.name.ends_with('>')).then_some(symbol)
 }
 
+// Row, calls by others and by itself, and whether there may have been more.
+#[derive(Serialize)]
+struct Calls(usize, Option<u64>, Option<u64>, bool);
+
 // The rows of an event, by decreasing self weight.
 #[derive(Serialize)]
 pub(super) struct FlatRows {
     functions: Vec<u64>,
     self_weights: Vec<u64>,
     totals: Vec<u64>,
-    // Row, weight and whether it is known that it can be as large, of totals that may be larger.
-    at_most: Vec<(usize, u64, bool)>,
     // Rows that are restored from the code in most samples.
     inferred: Vec<usize>,
-    // Row and number of calls; none where no calls were counted.
-    calls: Option<Vec<(usize, String)>>,
+    // None where no calls were counted.
+    calls: Option<Vec<Calls>>,
     // The rows in order of names, by which ties are broken.
     by_name: Vec<usize>,
     // The number of functions that the page leaves out, and the largest total among them.
@@ -229,19 +270,23 @@ impl FlatRows {
             let (a, b) = (rows[a].function, rows[b].function);
             subject.profile.compare_names(a, b)
         });
-        let at_most = |(place, row): (usize, &&Row)| {
-            let most = row.total_max.filter(|most| most.weight > row.total)?;
-            Some((place, most.weight, most.unknown.is_none()))
-        };
         let is_inferred = |row: &Row| label::is_inferred(row.inferred, row.total);
         let is_counted = rows.iter().any(|row| row.called.is_some());
-        let calls = |(place, row): (usize, &&Row)| Some((place, row.calls()?));
+        let calls = |(place, row): (usize, &&Row)| {
+            let called = row.called.as_ref()?;
+            let is_known = called.by_others.is_some() || called.recursive.is_some();
+            is_known.then_some(Calls(
+                place,
+                called.by_others,
+                called.recursive,
+                called.is_least,
+            ))
+        };
         let place = |row: &&Row| functions.place(row.function);
         FlatRows {
             functions: rows.iter().map(place).collect(),
             self_weights: rows.iter().map(|row| row.self_weight).collect(),
             totals: rows.iter().map(|row| row.total).collect(),
-            at_most: rows.iter().enumerate().filter_map(at_most).collect(),
             inferred: (rows.iter().enumerate())
                 .filter(|(_, row)| is_inferred(row))
                 .map(|(place, _)| place)

@@ -1,7 +1,7 @@
 // The call graph: the entries of the listing of `graph`, and cycles with their members.
 const FEW = 25; // callers, members and callees of an entry before all are asked for
 const CYCLES = 10, FEW_OF_CYCLE = 8;
-const LINE = ['relation', 'who', 'total', 'self', 'children', 'samples', 'most', 'unknown', 'called', 'evidence', 'inferred'];
+const LINE = ['relation', 'who', 'total', 'self', 'children', 'samples', 'called', 'evidence', 'inferred'];
 
 async function listingOf(event) {
   const columns = await unpack(event.graph.columns), count = columns.number();
@@ -33,18 +33,21 @@ function lineName(listing, line) {
   return element('span', {}, functionButton(code / 2, mark + brief(code / 2)), `${cycle ? ` <cycle ${cycle}>` : ''}${index}`);
 }
 
+/** The evidence for a call, and whether it is more than samples, as which it goes without saying. */
+const evidenceOf = (event, listing, line) => (listing.evidence[line] ? event.graph.texts[listing.evidence[line] - 1] : '');
+const isEvident = (event, listing, line) => [0, event.graph.sampled ?? 0].includes(listing.evidence[line]);
+
 function lineRow(event, listing, line, entry, figures, whole) {
   const maybe = (value, show) => (value ? show(value - 1) : '');
   if (figures) return rowInPart(event, listing, line, entry, figures, whole);
   const total = maybe(listing.total[line], value => percent(value, event.total));
-  const most = maybe(listing.most[line], value => (listing.unknown[line] ? '? ' : '') + percent(value, event.total));
   const relation = listing.relation[line], texts = event.graph.texts;
   const name = element('span', {}, ['← ', '', '· ', '→ '][relation], lineName(listing, line));
   return {
     kind: relation === 1 ? 'primary' : '',
-    cells: [relation === 1 ? `[${entry + 1}]` : '', name, total, most === total ? '' : most,
+    cells: [relation === 1 ? `[${entry + 1}]` : '', name, total,
       maybe(listing.self[line], value => weight(value, event)), listing.self[line] ? weight(listing.children[line], event) : '',
-      maybe(listing.samples[line], grouped), listing.called[line] ? texts[listing.called[line] - 1] : '', listing.evidence[line] ? texts[listing.evidence[line] - 1] : ''],
+      maybe(listing.samples[line], grouped), listing.called[line] ? texts[listing.called[line] - 1] : '', evidenceOf(event, listing, line)],
   };
 }
 
@@ -54,8 +57,8 @@ function rowInPart(event, listing, line, entry, figures, whole) {
   const text = number => (number ? texts[number - 1] : '');
   return {
     kind: relation === 1 ? 'primary' : '',
-    cells: [relation === 1 ? `[${entry + 1}]` : '', element('span', {}, ['← ', '', '· ', '→ '][relation], lineName(listing, line)), percent(figures.total, whole), '',
-      hasParts ? weight(figures.self, event) : '', hasParts ? weight(figures.children, event) : '', '', text(listing.called[line]), text(listing.evidence[line])],
+    cells: [relation === 1 ? `[${entry + 1}]` : '', element('span', {}, ['← ', '', '· ', '→ '][relation], lineName(listing, line)), percent(figures.total, whole),
+      hasParts ? weight(figures.self, event) : '', hasParts ? weight(figures.children, event) : '', '', text(listing.called[line]), evidenceOf(event, listing, line)],
   };
 }
 
@@ -63,7 +66,7 @@ function entryTable(event, listing, entry, { part, calls }, most = FEW) {
   const found = calls ? linesInPart(listing, entry, part, calls) : range(listing.first[entry], listing.first[entry + 1]).map(line => ({ line }));
   const lines = found.map(it => it.line), figuresOf = new Map(found.map(it => [it.line, it.figures]));
   // On a narrow screen the function is what has to be seen first.
-  const titles = ['index', 'function', { number: 'total %' }, { number: 'at most %' }, { number: 'self' }, { number: 'children' }, { number: 'samples' }, { number: 'called' }, 'evidence'];
+  const titles = ['index', 'function', { number: 'total %' }, { number: 'self' }, { number: 'children' }, { number: 'samples' }, { number: 'called' }, 'evidence'];
   // Callers with the heaviest last, then what the entry is about, members and callees with the heaviest first.
   const count = [0, 0, 0, 0], rank = lines.map(line => count[listing.relation[line]]++);
   const few = place => {
@@ -72,7 +75,7 @@ function entryTable(event, listing, entry, { part, calls }, most = FEW) {
   };
   return longTable(lines, few, shown => {
     const rows = shown.map(line => lineRow(event, listing, line, entry, figuresOf.get(line), part?.whole));
-    const used = titles.map((_, i) => i === 1 || rows.some(row => row.cells[i] !== '' && row.cells[i] !== 'sampled'));
+    const used = titles.map((_, i) => i === 1 || rows.some((row, place) => row.cells[i] !== '' && (i < titles.length - 1 || !isEvident(event, listing, shown[place]))));
     const only = list => list.filter((_, i) => used[i]);
     const made = table(only(titles), rows.map(row => ({ kind: row.kind, cells: only(row.cells) })));
     made.classList.toggle('indexed', used[0]);

@@ -21,10 +21,12 @@ use super::packed::{Columns, maybe};
 pub(super) struct Listing {
     // Texts of lines: numbers of calls, evidence.
     texts: Vec<String>,
+    // The number of the evidence that says nothing new: samples.
+    sampled: Option<u64>,
     columns: String,
 }
 
-const COLUMNS: usize = 11;
+const COLUMNS: usize = 9;
 
 impl Listing {
     pub fn of(view: &GraphView<'_>, place: &dyn Fn(FunctionId) -> u64) -> io::Result<Listing> {
@@ -48,6 +50,7 @@ impl Listing {
             columns.column(rows.iter().map(|row| row[column]))?;
         }
         Ok(Listing {
+            sampled: texts.sampled,
             texts: texts.texts,
             columns: columns.finish()?,
         })
@@ -70,7 +73,6 @@ fn row(line: &Line, code: &dyn Fn(Entry) -> u64, texts: &mut Texts) -> [u64; COL
     let is_seen = line.origin != Some(Origin::Code);
     let whole = |part: f64| part.round() as u64;
     let portion = line.portion.filter(|_| is_seen);
-    let is_unknown = line.at_most.is_some_and(|most| most.unknown.is_some());
     [
         relation,
         who,
@@ -78,10 +80,8 @@ fn row(line: &Line, code: &dyn Fn(Entry) -> u64, texts: &mut Texts) -> [u64; COL
         maybe(portion.map(|portion| whole(portion.self_weight))),
         portion.map_or(0, |portion| whole(portion.children)),
         maybe(line.samples),
-        maybe(line.at_most.map(|most| most.weight)),
-        u64::from(is_unknown),
         { line.called.as_ref() }.map_or(0, |called| texts.number(&called.text)),
-        line.evidence.map_or(0, |text| texts.number(text)),
+        line.evidence.map_or(0, |text| texts.evidence(text, line)),
         u64::from(line.is_inferred),
     ]
 }
@@ -90,9 +90,18 @@ fn row(line: &Line, code: &dyn Fn(Entry) -> u64, texts: &mut Texts) -> [u64; COL
 struct Texts {
     texts: Vec<String>,
     numbers: HashMap<String, u64>,
+    sampled: Option<u64>,
 }
 
 impl Texts {
+    fn evidence(&mut self, text: &str, line: &Line) -> u64 {
+        let number = self.number(text);
+        if line.origin == Some(Origin::Observed) && line.samples.is_some_and(|it| it > 0) {
+            self.sampled = Some(number);
+        }
+        number
+    }
+
     fn number(&mut self, text: &str) -> u64 {
         if let Some(&number) = self.numbers.get(text) {
             return number;

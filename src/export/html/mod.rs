@@ -153,7 +153,10 @@ struct EventData<'a> {
     is_off_processor: bool,
     total: u64,
     samples: u64,
-    overview: Vec<Part>,
+    facts: Vec<Part>,
+    // How reliable the figures are, in one line and in full.
+    chip: Option<String>,
+    reliability: Vec<Part>,
     flat: FlatRows,
     // None where functions are left out.
     pairs: Option<String>,
@@ -179,6 +182,7 @@ enum Part {
     OfWeights(String),
     Table {
         titles: Vec<Cow<'static, str>>,
+        keys: Vec<&'static str>,
         roles: Vec<&'static str>,
         rows: Vec<Vec<String>>,
         // Of each row the number of what it is about among the sums by time, from 1 on, or 0.
@@ -228,7 +232,7 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
     let Some(first) = document.events.first() else {
         return out.write_all(b"null");
     };
-    let (mut functions, mut events, asked) = built(document, &first.subject, None, advice)?;
+    let (mut functions, mut events, asked) = built(document, first, None, advice)?;
     grow(document, &functions, &mut events, &asked)?;
     let mut excess = room::excess(&(&functions, &events))?;
     for longest in NAMES {
@@ -236,7 +240,7 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
         if excess == 0 || !is_last && functions.saved(longest) < excess {
             continue;
         }
-        functions = Functions::of(&first.subject, shown(document, None));
+        functions = of_all(first, shown(document, None));
         functions.shorten(longest);
         events.iter_mut().for_each(|event| event.shorten(longest));
         excess = room::excess(&(&functions, &events))?;
@@ -248,7 +252,7 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
         // There are too many functions.
         most = Some(fewer);
         let asked;
-        (functions, events, asked) = built(document, &first.subject, most, advice)?;
+        (functions, events, asked) = built(document, first, most, advice)?;
         functions.shorten(NAMES[NAMES.len() - 1]);
         events
             .iter_mut()
@@ -272,11 +276,11 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
 // more.
 fn built<'a>(
     document: &'a Document,
-    subject: &Subject<'a>,
+    first: &'a EventViews<'a>,
     most: Option<usize>,
     advice: &dyn Advice,
 ) -> io::Result<(Functions<'a>, Vec<EventData<'a>>, Vec<Vec<AskedFunction>>)> {
-    let functions = Functions::of(subject, shown(document, most));
+    let functions = of_all(first, shown(document, most));
     let mut asked = Vec::new();
     let mut events = Vec::new();
     for event in &document.events {
@@ -285,6 +289,10 @@ fn built<'a>(
         asked.push(of_event);
     }
     Ok((functions, events, asked))
+}
+
+fn of_all<'a>(first: &'a EventViews<'a>, ids: Vec<FunctionId>) -> Functions<'a> {
+    Functions::of(&first.subject, &first.report.charged.owners, ids)
 }
 
 fn shown(document: &Document, most: Option<usize>) -> Vec<FunctionId> {
@@ -342,6 +350,9 @@ fn event_data<'a>(
     // Callers and callees of few functions would be no call graph.
     let is_whole = flat.left_out_most().is_none();
     let counts = event.subject.profile.counts.as_ref();
+    // The title of the page has the command.
+    let mut facts = event.report.summary(&event.subject);
+    facts.retain(|block| !matches!(block, Block::Heading(_)));
     let pairs = is_whole.then(|| graph::pairs(event.pairs, counts, &place));
     let graph = is_whole.then(|| Listing::of(event.graph, &place));
     let data = EventData {
@@ -351,7 +362,13 @@ fn event_data<'a>(
         is_off_processor: kind.is_off_processor(),
         total: selection.total(),
         samples: selection.samples(),
-        overview: parts(&event.report.overview(&event.subject), &kind.unit, advice),
+        facts: parts(&facts, &kind.unit, advice),
+        chip: (event.report.how_sure(&event.subject)).map(|it| printable(&it).into_owned()),
+        reliability: parts(
+            &event.report.reliability(&event.subject),
+            &kind.unit,
+            advice,
+        ),
         flat,
         pairs: pairs.transpose()?,
         graph: graph.transpose()?,
@@ -371,7 +388,7 @@ impl EventData<'_> {
     // The middle of texts of more than this number of bytes.
     fn shorten(&mut self, most: usize) {
         let shown = self.sources.iter_mut().flat_map(|it| it.shown_mut());
-        for part in shown.chain(&mut self.overview) {
+        for part in shown.chain(&mut self.facts).chain(&mut self.reliability) {
             part.shorten(most);
         }
     }
@@ -429,6 +446,7 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
     let row = |cells: &Vec<Cell>| cells.iter().map(text).collect();
     Part::Table {
         titles: table.columns.iter().map(shown::title).collect(),
+        keys: table.columns.iter().map(|column| column.key).collect(),
         roles: (table.columns.iter())
             .map(|column| role(column.role))
             .collect(),

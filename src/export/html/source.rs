@@ -153,6 +153,7 @@ fn shown(
                 (
                     Shown::Table {
                         titles,
+                        keys,
                         roles,
                         rows,
                         ..
@@ -163,6 +164,7 @@ fn shown(
                     let parts = rows_of.iter().map(&mut number).collect();
                     Shown::Table {
                         titles,
+                        keys,
                         roles,
                         rows,
                         parts,

@@ -24,12 +24,12 @@ async function lineSums(event, part) {
 function sourcePart(event, found, kind, part, sums) {
   const [unknown, code, elsewhere, outside] = found.sums, isCode = kind === 'code';
   const whole = isCode ? sums.total(code) : part.figuresOf(found.function).total;
-  const cells = { 'self %': (own, _) => own && percent(own, whole), 'total %': (_, total) => total && percent(total, whole), self: own => own && weight(own, event), total: (_, total) => total && weight(total, event) };
+  const cells = { self_percent: own => own && percent(own, whole), total_percent: (_, total) => total && percent(total, whole), self: own => own && weight(own, event), total: (_, total) => total && weight(total, event) };
   const shown = found[kind].filter(it => !it.of_weights).map(it => {
     if (!it.table?.parts) return it;
-    const { titles, rows, parts } = it.table;
+    const { keys, rows, parts } = it.table;
     const figures = rows.map((row, i) => row.map((text, column) => {
-      const cell = parts[i] && cells[titles[column]];
+      const cell = parts[i] && cells[keys[column]];
       return cell ? cell(sums.self(parts[i]), sums.total(parts[i])) || '' : text;
     }));
     return { table: { ...it.table, rows: figures } };

@@ -11,32 +11,38 @@ function figures(event) {
 }
 
 function tableHead(event) {
-  const unit = event.is_time ? 'ns' : event.unit;
+  const unit = event.is_time ? 'ms' : event.unit;
   const column = (key, text, className) => {
     const cell = element('div', { role: 'columnheader', className });
     if (!key) { cell.textContent = text; return cell; }
     cell.setAttribute('aria-sort', functionTable.sort === key ? (key === 'name' ? 'ascending' : 'descending') : 'none');
     const button = element('button', { type: 'button', textContent: functionTable.sort === key ? `${text} ${key === 'name' ? '▴' : '▾'}` : text });
-    button.addEventListener('click', () => { functionTable.sort = key; drawTable(); });
+    button.addEventListener('click', () => { functionTable.sort = key; drawTable(); remember(); });
     cell.append(button);
     return cell;
   };
   return element('div', { role: 'row', className: 'row head' },
-    column('self', 'self %', 'number'), column('total', 'total %', 'number'), column(null, 'at most %', 'number most'),
+    column('self', 'self %', 'number'), column('total', 'total %', 'number'),
     column(null, `self, ${unit}`, 'number'), column(null, `total, ${unit}`, 'number'), ...(event.callsOf ? [column(null, 'calls', 'number calls')] : []),
     column('name', 'function', 'name'), column(null, 'module', 'module'));
 }
 
-function makeRow(event, place, self, total, whole, most) {
+/** Numbers of calls by others and by itself, as gprof has them: `5`, `1+29`, `≥3`. */
+function callsText(known) {
+  if (!known) return '';
+  const [others, recursive, isLeast] = known;
+  return (isLeast ? '≥' : '') + grouped(others ?? 0) + (recursive ? `+${grouped(recursive)}` : '');
+}
+
+function makeRow(event, place, self, total, whole) {
   const id = event.flat.functions[place];
   const cell = (className, text) => element('div', { role: 'cell', className, textContent: text });
   const mark = event.inferred.has(place) ? '≈' : '';
-  const bound = most && percent(most[1], whole) !== percent(total, whole) ? (most[2] ? '' : '? ') + percent(most[1], whole) : '';
   const share = cell('number heat', percent(self, whole));
   share.style.setProperty('--share', `${100 * self / Math.max(whole, 1)}%`);
   const row = element('div', { role: 'row', className: 'row' },
-    share, cell('number', percent(total, whole)), cell('number most', bound),
-    cell('number', grouped(self)), cell('number', grouped(total)), ...(event.callsOf ? [cell('number calls', event.callsOf.get(place) ?? '')] : []),
+    share, cell('number', percent(total, whole)),
+    cell('number', figure(self, event)), cell('number', figure(total, event)), ...(event.callsOf ? [cell('number calls', callsText(event.callsOf.get(place)))] : []),
     element('div', { role: 'cell', className: 'name' }, element('button', { type: 'button', className: 'link', textContent: mark + brief(id), title: label(id), tabIndex: -1 })),
     cell('module', moduleOf(id)));
   row.dataset.function = functions.names[id];
@@ -74,19 +80,17 @@ function drawTable() {
   const isFirst = functionTable.event !== event;
   functionTable.drawn = drawn;
   if (functionTable.event !== event || functionTable.key !== key) Object.assign(functionTable, { event, key, rows: new Map() });
-  grid.classList.toggle('exact', !event.flat.at_most.length || !!numbers.key);
   grid.classList.toggle('counted', !!event.callsOf);
   const wanted = matcher();
   const order = rowOrder(event, numbers).filter(place => !wanted || wanted(event.flat.functions[place]));
   const shown = order.slice(0, ROWS);
   grid.replaceChildren(element('div', { role: 'rowgroup' }, tableHead(event)));
   const turn = ++functionTable.filling;
-  const most = numbers.key ? new Map() : event.mostOf;
   const fill = from => {
     if (turn !== functionTable.filling) return;
     const rows = shown.slice(from, from + (from ? CHUNK : 60)).map(place => {
       let row = functionTable.rows.get(place);
-      if (!row) functionTable.rows.set(place, row = makeRow(event, place, numbers.self[place], numbers.total[place], numbers.whole, most.get(place)));
+      if (!row) functionTable.rows.set(place, row = makeRow(event, place, numbers.self[place], numbers.total[place], numbers.whole));
       return row;
     });
     const group = element('div', { role: 'rowgroup', className: from ? 'rows' : '' }, ...rows);
@@ -127,7 +131,7 @@ function leftOut(event) {
 /** Says what numbers of calls are. */
 function aboutCalls(event, isPart) {
   if (!event.callsOf) return '';
-  const isLeast = [...event.callsOf.values()].some(calls => calls.startsWith('≥'));
+  const isLeast = [...event.callsOf.values()].some(([, , isLeast]) => isLeast);
   return (isPart ? '. Numbers of calls are those of the whole recording' : '') + (isLeast ? '. ≥ at least: not all calls of the function can be counted' : '');
 }
 

@@ -89,15 +89,44 @@ function showBrush() {
   byId('time-all').hidden = !isPart;
   noteTime();
   byId('time-note').textContent = isPart
-    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. The table, ${event.tree_times ? 'the flame graph, ' : ''}the source${event.time.calls ? ', callers, callees and the call graph' : event.graph ? ' and the boxes of the call graph' : ''} show this time. The figures above, names, marks and cycles are those of the whole time line, numbers of calls those of the whole recording; a command about a part may know a function by another name. Bounds on totals of cut stacks are not known for parts.`
+    ? `Chosen: ${brushRange(event)} s, with ${weight(timePart().whole, event)}. The table, ${event.tree_times ? 'the flame graph, ' : ''}the source${event.time.calls ? ', callers, callees and the call graph' : event.graph ? ' and the boxes of the call graph' : ''} show this time. The facts above, names, marks and cycles are those of the whole time line, numbers of calls those of the whole recording; a command about a part may know a function by another name.`
     : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from ${event.time.start ? `${seconds(event.time.start)} s after ` : ''}the first sample. Drag over the map, or move the sliders, to see a part of time in all views.`;
+  nameThreads(event);
   drawHeat();
+}
+
+/** The names of threads beside their rows. */
+function nameThreads(event) {
+  const names = byId('heat-names');
+  if (names.event === event) return;
+  names.event = event;
+  names.replaceChildren(...event.time.threads.map(name => element('div', { role: 'listitem', textContent: name, title: name })));
+}
+
+/** How far two numbers on the axis are apart at least, in pixels. */
+const TICK = 70;
+
+/** The axis: round numbers of seconds after the first sample. */
+function drawAxis(event, width) {
+  const from = beginOf(event, 0) / 1e9, to = beginOf(event, event.times.buckets) / 1e9, length = Math.max(to - from, 1e-9);
+  const least = length * TICK / Math.max(width, TICK), power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map(times => times * power).find(it => it >= least);
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9)), ticks = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to; i++) {
+    const tick = element('span', { textContent: `${(i * step).toFixed(decimals)} s` }), share = (i * step - from) / length;
+    tick.style.left = `${100 * share}%`;
+    // The last number ends at its line, or it would be cut off.
+    tick.classList.toggle('last', (1 - share) * width < TICK / 2);
+    ticks.push(tick);
+  }
+  byId('heat-axis').replaceChildren(...ticks);
 }
 
 function drawHeat() {
   const event = current(), times = event.times, canvas = byId('heat');
   if (!times || canvas.offsetParent === null) return;
-  const ratio = devicePixelRatio || 1, width = canvas.parentElement.clientWidth, height = HEAT_ROW * times.threads.length;
+  const ratio = devicePixelRatio || 1, width = byId('heat-axis').clientWidth, height = HEAT_ROW * times.threads.length;
+  drawAxis(event, width);
   canvas.style.height = `${height}px`;
   canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
   const pen = canvas.getContext('2d');
@@ -126,6 +155,8 @@ function setBrush(first, last) {
   Object.assign(brush, isAll ? { first: 0, last: -1 } : { first, last });
   showBrush();
   drawTable();
+  showFlame().catch(fail);
+  remember();
 }
 
 function startTime() {

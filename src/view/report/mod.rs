@@ -5,6 +5,8 @@
 mod page;
 mod screen;
 
+pub use screen::place_name;
+
 use super::basis::Total;
 use super::flat::{self, Flat, Row, Sort};
 use super::label;

@@ -102,15 +102,8 @@ impl Report {
         blocks
     }
 
-    /// What was recorded, and how reliable that is: the page without its tables of functions.
-    pub fn overview(&self, subject: &Subject) -> Vec<Block> {
-        let mut blocks = self.summary(subject);
-        blocks.extend(self.reliability(subject));
-        blocks
-    }
-
     /// How reliable the figures are, under a heading.
-    fn reliability(&self, subject: &Subject) -> Vec<Block> {
+    pub fn reliability(&self, subject: &Subject) -> Vec<Block> {
         let mut blocks = vec![Block::Heading("How reliable is this?".into())];
         blocks.extend(self.trust(subject));
         blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
@@ -152,7 +145,8 @@ impl Report {
         blocks
     }
 
-    pub(super) fn summary(&self, subject: &Subject) -> Vec<Block> {
+    /// What was recorded: the command, the samples, and other events.
+    pub fn summary(&self, subject: &Subject) -> Vec<Block> {
         let mut blocks = Vec::new();
         if let Some(command) = &subject.profile.about.command {
             blocks.push(Block::Heading(command.clone()));

@@ -62,7 +62,7 @@ impl Report {
         let mut foot = vec![Block::Space];
         foot.extend(self.heaviest_path(subject));
         foot.extend(self.where_it_is(subject));
-        foot.extend(self.how_sure(subject));
+        foot.extend(self.how_sure(subject).map(Block::Line));
         foot.extend(better_stacks(subject));
         foot.extend(self.doubts(subject));
         foot.push(Block::NextInBrief(self.first_questions(subject)));
@@ -286,8 +286,8 @@ impl Report {
         Some(Block::Line(text))
     }
 
-    /// How good the stacks are, and how exact the share of the hottest function is.
-    fn how_sure(&self, subject: &Subject) -> Vec<Block> {
+    /// How good the stacks are, and how exact the share of the hottest function is, in one line.
+    pub fn how_sure(&self, subject: &Subject) -> Option<String> {
         let mut parts = Vec::new();
         let quality = subject.profile.quality.filter(|quality| quality.stacks > 0);
         if let Some(quality) = quality {
@@ -315,8 +315,7 @@ impl Report {
             }
             _ => parts.extend(certainty::line(subject, &self.sampling_error)),
         }
-        let line = (!parts.is_empty()).then(|| Block::Line(parts.join("; ")));
-        line.into_iter().collect()
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     /// By how many points a total that is shown may be too low, where stacks lack callers.
@@ -405,7 +404,7 @@ fn place(line: Option<&HotLine>) -> Cell {
 }
 
 /// What people call a module: `libc` for `libc.so.6`, `kernel` for `[kernel]`.
-fn place_name(module: &str) -> &str {
+pub fn place_name(module: &str) -> &str {
     match module {
         "" => "unknown",
         _ if module.starts_with('[') => module.trim_matches(['[', ']']),

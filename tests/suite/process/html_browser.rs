@@ -16,7 +16,7 @@ use crate::support::written::{CPU_CLOCK, Recording};
 
 /// Runs steps, which return an object, in a page of a file; `None`, and the test reports that it is skipped,
 /// where there is no chromium.
-fn used(directory: &Path, file: &str, steps: &str) -> Option<Value> {
+pub(super) fn used(directory: &Path, file: &str, steps: &str) -> Option<Value> {
     let page = proftool(&["export", "--to", "html", file], directory);
     let page = String::from_utf8(page).unwrap();
     // The policy of the page allows no script but its own.

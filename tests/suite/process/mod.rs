@@ -28,6 +28,7 @@ mod html_bound;
 mod html_browser;
 mod html_part;
 mod html_time;
+mod html_views;
 mod identity;
 mod identity_instances;
 mod interrupts;
