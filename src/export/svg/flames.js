@@ -23,18 +23,17 @@
   var LEAST = 280;
   var UP = area.getAttribute("data-root") === "bottom";
 
-  // What a title has before its figures.
-  function nameOf(title) {
-    return title.replace(/ \([^()]*\)$/, "");
-  }
-
   function frameOf(g) {
     var rect = g.querySelector("rect");
     var stub = g.querySelector("polygon");
     var title = g.querySelector("title").textContent;
+    // What a title has before its figures.
+    var name = title.slice(0, Number(g.getAttribute("data-k")));
+    // Where the start of a path may be left out.
+    var breaks = g.getAttribute("data-b");
     var frame = {
-      g: g, rect: rect, stub: stub, title: title, name: nameOf(title),
-      shown: g.getAttribute("data-n") || nameOf(title), text: g.querySelector("text"),
+      g: g, rect: rect, stub: stub, title: title, name: name, breaks: breaks ? breaks.split(" ").map(Number) : [],
+      shown: g.getAttribute("data-n") || name, text: g.querySelector("text"),
       isShown: true, isAround: false, isHit: false,
     };
     if (rect) {
@@ -98,20 +97,13 @@
     return start + "…";
   }
 
-  // As much of a name as there is room for: of a path its end, which tells functions apart. Arguments are not divided.
-  function shortened(name, room) {
+  // As much of a frame's name as there is room for: of a path its end, which tells functions apart.
+  function shortened(frame, room) {
+    var name = frame.shown;
     if (room < 3) return "";
     if (columnsOf(name) <= room) return name;
-    var depth = 0;
-    for (var at = 0; at < name.length && room >= 12; at += 1) {
-      if (name[at] === "<" || name[at] === "(") depth += 1;
-      else if ((name[at] === ">" || name[at] === ")") && depth) depth -= 1;
-      else if (!depth && name.startsWith("::", at)) {
-        if (columnsOf(name.slice(at)) < room) return "…" + name.slice(at);
-        at += 1;
-      }
-    }
-    return cut(name, room);
+    var end = frame.breaks.find(function (at) { return room >= 12 && columnsOf(name.slice(at)) < room; });
+    return end === undefined ? cut(name, room) : "…" + name.slice(end);
   }
 
   // The lines of a text; words that are too long are divided.
@@ -156,7 +148,7 @@
   }
 
   function write(frame, w) {
-    var text = shortened(frame.shown, Math.floor((w - 2 * PADDING) / CHAR));
+    var text = shortened(frame, Math.floor((w - 2 * PADDING) / CHAR));
     if (!frame.text && !text) return;
     if (!frame.text) {
       frame.text = drawn("text", "", names);
@@ -272,7 +264,7 @@
     var room = Math.floor(plot / CHAR);
     // Lines end between words, and not between a number and its unit.
     var figures = frame ? frame.title.slice(frame.name.length).replace(/(\d) (?=[^ ]{1,2}[,;)])/g, "$1\u00a0") : "";
-    var name = frame ? shortened(frame.shown, Math.max(12, (room - 12) * told.lines - columnsOf(figures))) : "";
+    var name = frame ? shortened(frame, Math.max(12, (room - 12) * told.lines - columnsOf(figures))) : "";
     paragraph(told.text, LEFT, told.y, lines(name + figures, room));
   }
 

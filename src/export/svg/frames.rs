@@ -7,7 +7,7 @@ use super::{CHAR, MARGIN, PLOT, Picture, ROW, class, cut, escaped};
 use crate::analysis::tree::{FlameFrame, Node, NodeId};
 use crate::base::{Event, Unit, printable};
 use crate::export::shown::written;
-use crate::names::{Labels, Written};
+use crate::names::{Labels, Written, path_breaks};
 use crate::profile::FunctionKind;
 use crate::view::label;
 use crate::view::tree::Direction;
@@ -133,9 +133,7 @@ impl Frames<'_> {
             class(hue, shade)
         };
         out.write_all(b"<g")?;
-        if short != name {
-            write!(out, " data-n=\"{}\"", escaped(short))?;
-        }
+        names(out, name, "", short)?;
         write!(
             out,
             "><title>{} ({})</title><rect class=\"{class}\" x=\"{}\" y=\"{y}\" width=\"{}\" \
@@ -212,16 +210,17 @@ impl Frames<'_> {
         let figures = amount(stub.passes, self.subject.selection.event());
         let [left, right] = [span.start, span.end].map(|x| pixels(x + MARGIN * PARTS));
         let bottom = y + ROW - 1;
+        let text = format!("{}…", self.short.of(stub.function));
+        out.write_all(b"<g")?;
+        names(out, name, "...", &text)?;
+        let name = escaped(name);
         write!(
             out,
-            "<g data-n=\"{short}…\"><title>{}... ({})</title><polygon class=\"stub\" \
+            "><title>{name}... ({})</title><polygon class=\"stub\" \
              points=\"{left},{y} {right},{y} {right},{bottom} {left},{bottom}\"/>",
-            escaped(name),
             escaped(&format!("collapsed call, passed by {figures}, {share}%")),
-            short = escaped(self.short.of(stub.function)),
         )?;
-        let text = printable(self.short.of(stub.function)) + "…";
-        self.text(out, &text.into(), span, y, " class=\"on-stub\"")?;
+        self.text(out, &printable(&text).into(), span, y, " class=\"on-stub\"")?;
         out.write_all(b"</g>\n")
     }
 
@@ -251,6 +250,27 @@ impl Frames<'_> {
             escaped(&text)
         )
     }
+}
+
+// What the script has to know of a name, in UTF-16 units: how long it is in the title, what stands
+// on the frame where that is another one, and where the start of that may be left out.
+fn names(out: &mut dyn Write, name: &str, behind: &str, shown: &str) -> io::Result<()> {
+    let units = |text: &str| text.encode_utf16().count();
+    let title = printable(name);
+    write!(out, " data-k=\"{}\"", units(&title) + units(behind))?;
+    let shown = printable(shown);
+    if shown != title {
+        write!(out, " data-n=\"{}\"", escaped(&shown))?;
+    }
+    let breaks = path_breaks(&shown);
+    if breaks.is_empty() {
+        return Ok(());
+    }
+    let places: Vec<String> = breaks
+        .into_iter()
+        .map(|at| units(&shown[..at]).to_string())
+        .collect();
+    write!(out, " data-b=\"{}\"", places.join(" "))
 }
 
 // `66.08`: no more digits than it takes.

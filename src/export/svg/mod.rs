@@ -6,7 +6,7 @@
 //! a `rect` and, where there is room, a `text`:
 //!
 //! ```text
-//!   <g><title>parse (1,234 samples, 5.60%; self 12; app)</title>
+//!   <g data-k="5"><title>parse (1,234 samples, 5.60%; self 12; app)</title>
 //!     <rect class="m0" x="10" y="80" width="66.08" height="16"/>
 //!     <text x="13" y="92">parse</text></g>
 //! ```
