@@ -47,6 +47,7 @@ struct Unwinder<'scope, 'env> {
     given: Option<Sender<Vec<u8>>>,
     done: Option<Receiver<Done>>,
     ready: VecDeque<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
     kept: u64,
 }
 
@@ -54,6 +55,7 @@ struct Unwinder<'scope, 'env> {
 struct Done {
     records: Vec<u8>,
     kept: u64,
+    spare: Vec<u8>,
 }
 
 impl<'scope, 'env> Unwinder<'scope, 'env> {
@@ -64,12 +66,14 @@ impl<'scope, 'env> Unwinder<'scope, 'env> {
             given: None,
             done: None,
             ready: VecDeque::new(),
+            spare: Vec::new(),
             kept: 0,
         }
     }
 
     fn note(&mut self, done: Done) {
         self.kept = done.kept;
+        self.spare.push(done.spare);
         self.ready.push_back(done.records);
     }
 }
@@ -85,6 +89,10 @@ impl Stage for Unwinder<'_, '_> {
             (self.given, self.done) = (Some(give), Some(done));
         }
         is_started
+    }
+
+    fn room(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
     }
 
     fn give(&mut self, records: Vec<u8>) {
@@ -144,13 +152,21 @@ fn unwind(
             let is_late = waiting.load(Ordering::Relaxed) > LATE.max(bytes);
             let records = unwound.round(records, is_late);
             waiting.fetch_sub(bytes, Ordering::Relaxed);
-            let kept = unwound.kept();
-            if does.send(Done { records, kept }).is_err() {
+            let (kept, spare) = (unwound.kept(), unwound.spare());
+            let done = Done {
+                records,
+                kept,
+                spare,
+            };
+            if does.send(done).is_err() {
                 return;
             }
         }
         let records = unwound.finish();
-        let kept = unwound.kept();
-        let _ = does.send(Done { records, kept });
+        let _ = does.send(Done {
+            records,
+            kept: unwound.kept(),
+            spare: Vec::new(),
+        });
     });
 }

@@ -63,6 +63,11 @@ impl Feed {
         debug_assert!(result.is_ok(), "nothing is read from a disk");
     }
 
+    /// Memory that records were in, to be used for others.
+    pub fn spare(&mut self) -> Vec<u8> {
+        self.state.buffers.empty()
+    }
+
     /// The time up to which records were handed out, in nanoseconds.
     pub fn handed_out(&self) -> u64 {
         self.state.sorter.handed_out()

@@ -146,14 +146,13 @@ pub(crate) fn filter<E>(
     Ok(())
 }
 
-/// Fills `out` with these records, some of them replaced: `rewrite` appends a record in its new
+/// Appends these records to `out`, some of them replaced: `rewrite` appends a record in its new
 /// form, or returns `None` and appends nothing. What follows the last whole record stays as it is.
 pub(crate) fn rewrite(
     bytes: &[u8],
     out: &mut Vec<u8>,
     rewrite: &mut dyn FnMut(RawRecord<'_>, &mut Vec<u8>) -> Option<()>,
 ) {
-    out.clear();
     let mut end = 0;
     for record in records(bytes) {
         end += record.bytes.len();

@@ -30,6 +30,8 @@ pub(crate) struct Trimmer {
     trimmed: Vec<u8>,
     most: usize,
     shortened: u64,
+    /// Whether what the program was started with stays, for who takes it out later.
+    keeps_arguments: bool,
 }
 
 impl Trimmer {
@@ -41,7 +43,20 @@ impl Trimmer {
             trimmed: Vec::new(),
             most: usize::MAX,
             shortened: 0,
+            keeps_arguments: false,
         }
+    }
+
+    /// One that leaves what the program was started with where it is.
+    pub(crate) fn keeping_arguments(self, keeps_arguments: bool) -> Trimmer {
+        Trimmer {
+            keeps_arguments,
+            ..self
+        }
+    }
+
+    pub(crate) fn clear_arguments(&mut self) {
+        self.keeps_arguments = false;
     }
 
     /// Keeps at most this many bytes of each copy from now on, a multiple of 8 but not 0.
@@ -60,12 +75,16 @@ impl Trimmer {
         consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut trimmed = std::mem::take(&mut self.trimmed);
-        super::rewrite(bytes, &mut trimmed, &mut |record, out| {
-            self.trim(record, out)
-        });
+        trimmed.clear();
+        self.append(bytes, &mut trimmed);
         let passed = consume(&trimmed);
         self.trimmed = trimmed;
         passed
+    }
+
+    /// Appends these whole records, with the copies of samples trimmed.
+    pub(crate) fn append(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        super::rewrite(bytes, out, &mut |record, out| self.trim(record, out));
     }
 
     /// Appends a sample with no room to spare, without what the program was started with; `None`
@@ -96,8 +115,8 @@ impl Trimmer {
         out.extend_from_slice(&(trimmed as u64).to_ne_bytes());
         let copy = out.len();
         out.extend_from_slice(stack);
-        if let Some(registers) = &sample.user_registers {
-            arguments::clear(&mut out[copy..], registers);
+        if let Some(registers) = sample.user_registers.filter(|_| !self.keeps_arguments) {
+            arguments::clear(&mut out[copy..], &registers);
         }
         out.resize(begin + HEADER_SIZE + start + trimmed, 0);
         out.extend_from_slice(&(stack.len() as u64).to_ne_bytes());

@@ -3,6 +3,7 @@
 
 use linux_perf_event_reader::constants::{PERF_CONTEXT_MAX, PERF_CONTEXT_USER};
 
+use super::arguments;
 use crate::base::{CallerBy, CaveatKind, CodeAddress};
 use crate::perfdata::record::Record;
 use crate::perfdata::sample::Sample;
@@ -68,6 +69,24 @@ pub(crate) fn append(record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(record.body_bytes);
 }
 
+/// Appends a sample with its copy as it was read, without what the program was started with.
+pub(crate) fn append_copy(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u8>) {
+    let copy = out.len() + HEADER_SIZE;
+    append(record, out);
+    if let (Some(stack), Some(registers)) = (sample.user_stack, &sample.user_registers)
+        && let Some(at) = place(record, stack)
+        && let Some(stack) = out.get_mut(copy + at..copy + at + stack.len())
+    {
+        arguments::clear(stack, registers);
+    }
+}
+
+/// Where bytes of a record are in it, behind its header.
+fn place(record: &Record<'_>, bytes: &[u8]) -> Option<usize> {
+    let (bytes, all) = (bytes.as_ptr().addr(), record.body_bytes.as_ptr().addr());
+    bytes.checked_sub(all)
+}
+
 fn append_header(record: &Record<'_>, size: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&record.kind.to_ne_bytes());
     out.extend_from_slice(&record.misc.to_ne_bytes());
@@ -84,13 +103,12 @@ pub(crate) fn append_sample(
 ) -> Option<()> {
     const WORD: usize = 8;
     let body = record.body_bytes;
-    let place = |bytes: &[u8]| bytes.as_ptr().addr().checked_sub(body.as_ptr().addr());
     let (chain, registers) = (sample.callchain?, sample.user_registers?.values.bytes());
     let kernel = chain.iter().take_while(|&word| word != PERF_CONTEXT_USER);
     let kernel = kernel.count();
     // Each has a word before it: the number of words, or what kind of registers they are.
-    let chain_at = place(chain.bytes())?.checked_sub(WORD)?;
-    let registers_at = place(registers)?.checked_sub(WORD)?;
+    let chain_at = place(record, chain.bytes())?.checked_sub(WORD)?;
+    let registers_at = place(record, registers)?.checked_sub(WORD)?;
     let copy_at = registers_at + WORD + registers.len();
     let room = usize::try_from(sample.user_stack_room).ok()?;
     let copy = if room > 0 { WORD + room + WORD } else { WORD };

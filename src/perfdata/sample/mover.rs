@@ -36,6 +36,7 @@ impl Mover {
         consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut moved = std::mem::take(&mut self.moved);
+        moved.clear();
         raw::rewrite(bytes, &mut moved, &mut |record, out| {
             self.move_copy(record, out)
         });

@@ -1,6 +1,5 @@
 //! A log before which records go through a stage.
 
-use std::convert::Infallible;
 use std::io::{self, Seek, Write};
 
 use super::log::{Log, description};
@@ -16,6 +15,9 @@ pub trait Stage {
     /// recording without records, which describes the events and the machine; `records` are about
     /// what was there before, and are in the file already. Returns whether it takes part.
     fn begin(&mut self, head: Vec<u8>, records: Vec<u8>) -> bool;
+
+    /// An empty vector, with memory that is not needed any more.
+    fn room(&mut self) -> Vec<u8>;
 
     /// Takes the records of one pass over all buffers.
     fn give(&mut self, records: Vec<u8>);
@@ -69,15 +71,13 @@ impl<W: Write + Seek> Sink for Staged<'_, W> {
 
     fn pass(&mut self, open: &mut Open) -> io::Result<()> {
         let Some(stage) = &mut self.stage else {
+            // What the stage would have taken out of copies.
+            open.session.clear_arguments();
             return self.log.pass(open);
         };
         let begin = kernel::now();
-        let mut drained = Vec::new();
-        let passed = open.session.drain(&mut |records| {
-            drained.extend_from_slice(records);
-            Ok::<(), Infallible>(())
-        });
-        let Ok(_) = passed;
+        let mut drained = stage.room();
+        open.session.drain_into(&mut drained);
         // What is mapped is looked at now: soon it may be gone.
         self.log.look(&drained);
         // Should the recorder be killed, threads that are off have been until now at least.

@@ -198,6 +198,31 @@ impl Session {
         Ok(bytes)
     }
 
+    /// From now on what programs were started with is taken out of copies before they are handed out.
+    pub(in crate::sampler) fn clear_arguments(&mut self) {
+        self.trimmer.iter_mut().for_each(Trimmer::clear_arguments);
+    }
+
+    /// Appends all records that have come since the last time to `out`, as [`Session::drain`] hands
+    /// them out.
+    pub(in crate::sampler) fn drain_into(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.early);
+        let (duplicates, trimmer) = (&mut self.duplicates, &mut self.trimmer);
+        let take = &mut |records: &[u8]| {
+            match trimmer {
+                Some(trimmer) => trimmer.append(records, out),
+                None => out.extend_from_slice(records),
+            }
+            Ok::<(), Infallible>(())
+        };
+        for ring in &mut self.rings {
+            let passed = ring.ring.drain(&mut |records: &[u8]| {
+                raw::filter(records, &mut |record| duplicates.admits(record), take)
+            });
+            let Ok(_) = passed;
+        }
+    }
+
     /// The number of copies of which less was kept than there was, to keep within the budget.
     pub(super) fn shortened(&self) -> u64 {
         self.trimmer.as_ref().map_or(0, Trimmer::shortened)

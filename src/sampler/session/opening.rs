@@ -217,7 +217,8 @@ impl Session {
         let is_joined = matches!(request.common.stacks, Stacks::Joined(_));
         let moves = is_joined && !request.common.unwinds;
         let trims = request.common.stacks.are_copied() && !moves;
-        let trimmer = trims.then(|| Trimmer::new(&events));
+        let keeps = request.common.unwinds;
+        let trimmer = trims.then(|| Trimmer::new(&events).keeping_arguments(keeps));
         let mover = moves.then(|| {
             let attrs = wanted.iter().map(|wanted| kernel::attr_bytes(&wanted.attr));
             Mover::new(&attrs.collect::<Vec<_>>(), &events)

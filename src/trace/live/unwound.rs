@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::workers::Workers;
 use crate::base::{CallerBy, CaveatKind, CodeAddress};
-use crate::perfdata::raw::unwound::{UserFrames, append, append_sample};
+use crate::perfdata::raw::unwound::{UserFrames, append, append_copy, append_sample};
 use crate::perfdata::{Body, Feed, Reader, Record, Sample};
 
 use super::super::chain::{self, Space};
@@ -92,6 +92,11 @@ impl<'o, 'scope, 'env> UnwoundRecords<'o, 'scope, 'env> {
         std::mem::take(&mut pass.out)
     }
 
+    /// Memory that records were in, to be used for others.
+    pub fn spare(&mut self) -> Vec<u8> {
+        self.feed.spare()
+    }
+
     /// How many samples have kept their copies so far.
     pub fn kept(&self) -> u64 {
         self.pass.kept
@@ -106,7 +111,7 @@ impl Pass<'_, '_, '_> {
         };
         if self.sample(reader, record, sample).is_none() {
             self.kept += u64::from(sample.user_registers.is_some());
-            append(record, &mut self.out);
+            append_copy(record, sample, &mut self.out);
         }
     }
 
