@@ -39,8 +39,18 @@ pub(in crate::sampler) struct Staged<'a, W> {
 }
 
 impl<'a, W: Write + Seek> Staged<'a, W> {
-    pub(in crate::sampler) fn new(log: Log<W>, stage: Option<&'a mut dyn Stage>) -> Staged<'a, W> {
-        Staged { log, stage }
+    /// Lets the stage begin.
+    pub(in crate::sampler) fn new(
+        log: Log<W>,
+        stage: Option<&'a mut dyn Stage>,
+        open: &Open,
+    ) -> io::Result<Staged<'a, W>> {
+        let mut staged = Staged { log, stage: None };
+        if let Some(stage) = stage {
+            let (head, records) = description(open)?;
+            staged.stage = stage.begin(head, records).then_some(stage);
+        }
+        Ok(staged)
     }
 
     /// How many samples have kept their copies; `None` if all have.
@@ -61,11 +71,7 @@ impl<'a, W: Write + Seek> Staged<'a, W> {
 impl<W: Write + Seek> Sink for Staged<'_, W> {
     fn begin(&mut self, open: &Open) -> io::Result<()> {
         self.log.begin(open)?;
-        if let Some(stage) = self.stage.take() {
-            let (head, records) = description(open)?;
-            self.stage = stage.begin(head, records).then_some(stage);
-            self.log.is_staged = self.stage.is_some();
-        }
+        self.log.is_staged = self.stage.is_some();
         Ok(())
     }
 

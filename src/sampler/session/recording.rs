@@ -120,9 +120,11 @@ pub fn record<'a>(
             let mut log = Log::new(file, open.session.events()).map_err(failed)?;
             log.compress(options.compression).map_err(failed)?;
             log.limit(bounds.max_bytes, disk);
-            Ok((open, log))
+            // Its thread is there before this one asks for turns that others do not have.
+            let staged = Staged::new(log, stage, &open).map_err(failed)?;
+            Ok((open, staged))
         });
-    let (mut open, log) = opened.inspect_err(|_| {
+    let (mut open, mut staged) = opened.inspect_err(|_| {
         participants.run_on(None, notes);
     })?;
     let meter = Meter::start();
@@ -133,7 +135,6 @@ pub fn record<'a>(
         .is_none_or(|level| level <= QUICK_COMPRESSION);
     let _turns = SoonerTurns::ask(is_quick);
     output.begin();
-    let mut staged = Staged::new(log, stage);
     let run = participants.run(&mut open, &mut staged, bounds, notes);
     let (kept_copies, mut log) = (staged.kept(), staged.log);
     match run {
