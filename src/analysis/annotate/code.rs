@@ -32,8 +32,8 @@ pub struct CodeWeights {
     pub inlined_elsewhere: u64,
 }
 
-// The frames that share the address of a place, from the innermost inlined call to the function whose
-// machine code it is.
+// The frames that share the address of a place, from the innermost inlined call to the function
+// whose machine code it is.
 fn frames_at<'a>(
     profile: &'a Profile,
     places: &'a Places,

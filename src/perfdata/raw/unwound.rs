@@ -15,6 +15,7 @@ use crate::perfdata::split::HEADER_SIZE;
 pub(crate) struct UserFrames {
     words: Vec<u64>,
     caller_by: Option<CallerBy>,
+    /// Whether they cannot be written so: a word would be taken for a marker, or an order for none.
     has_data: bool,
 }
 

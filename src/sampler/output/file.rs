@@ -28,6 +28,7 @@ use crate::sampler::error::Error;
 const PART_FILES: usize = 100;
 // The room that must be there: enough for the head of a file.
 const LEAST_ROOM: usize = 4096;
+
 #[derive(Debug)]
 pub(in crate::sampler) struct Output {
     target: PathBuf,
