@@ -81,7 +81,7 @@ impl Host {
         if !self.may_have_made(&trace.recording) {
             return other("the running kernel is another release");
         }
-        let symbols = self.symbols()?;
+        let symbols = self.symbols(&trace.recording)?;
         let Some(Avma(now)) = symbols.text() else {
             return other("the running kernel does not tell where its text is");
         };
@@ -101,15 +101,15 @@ impl Host {
     }
 
     /// Reads the symbols.
-    pub(super) fn prepare(&self) {
+    pub(super) fn prepare(&self, recording: &Recording) {
         // Errors are reported when they are used.
-        let _ = self.symbols();
+        let _ = self.symbols(recording);
     }
 
-    fn symbols(&self) -> Symbols {
+    fn symbols(&self, recording: &Recording) -> Symbols {
         const LIST: &str = "/proc/kallsyms";
         let list = || match &self.cache {
-            Some(cache) => Kallsyms::read_cached(Path::new(LIST), cache),
+            Some(cache) => Kallsyms::read_cached(Path::new(LIST), cache, recording.written),
             None => Kallsyms::read(Path::new(LIST)),
         };
         let read = || match list() {

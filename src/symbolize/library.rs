@@ -107,7 +107,11 @@ impl Library {
                     }
                 }
             }
-            ImageKind::Kernel { .. } if self.host.is_or_may_be(image) => self.host.prepare(),
+            ImageKind::Kernel { .. } if self.host.is_or_may_be(image) => {
+                let unknown = Recording::default();
+                let recording = self.recording.as_ref().unwrap_or(&unknown);
+                self.host.prepare(recording);
+            }
             _ => {}
         }
     }

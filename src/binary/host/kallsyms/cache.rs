@@ -1,25 +1,28 @@
-//! The kernel's own symbols, kept from one start of proftool to the next: see [`crate::cache`].
+//! The kernel's symbols, kept from one start of proftool to the next: see [`crate::cache`].
 //!
 //! ```text
 //!   key    the start of the kernel (boot_id), its build (notes), and what its list begins with for
 //!          this user: names are hidden from some
-//!   rows   all zero: core as start and end, and text
-//!          1, start of a symbol: its size and name
+//!   rows   all zero: in one file core as start and end, and text, in the other when it was read
+//!          1, start of a symbol: its size and name, and its module
 //! ```
 
 use std::io::Read;
 use std::iter;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kallsyms, Others};
+use super::{Kallsyms, KernelFunction, Symbol};
 use crate::base::Avma;
 use crate::cache::{Cache, Contents, Rows};
 use crate::files;
 
-const NAME: &str = "kernel-symbols";
+// The kernel's own symbols, and the others.
+const OWN: &str = "kernel-symbols";
+const OTHERS: &str = "kernel-others";
 // More than what tells the start and the build of a kernel.
 const WHOLE: u64 = 64 << 10;
 // How much of the list tells that it is the same one.
@@ -27,17 +30,41 @@ const BEGINNING: u64 = 2048;
 
 // If they are those of the kernel that runs.
 pub(super) fn load(cache: &Cache, list: &Path) -> Option<Kallsyms> {
-    let mut kernel = read(cache.load(NAME, &key(list)?)?)?;
-    kernel.others = Some(Others {
-        path: list.to_owned(),
-        list: Arc::default(),
-    });
-    Some(kernel)
+    read(cache.load(OWN, &key(list)?)?)
 }
 
 // It does not matter if that fails.
 pub(super) fn store(cache: &Cache, list: &Path, kernel: &Kallsyms) -> Option<()> {
-    cache.store(NAME, &key(list)?, &written(kernel)?)
+    cache.store(OWN, &key(list)?, &written(kernel)?)
+}
+
+// The others, if they were read after a time. What was there before it may have gone by then.
+pub(super) fn load_others(
+    cache: &Cache,
+    list: &Path,
+    after: Option<SystemTime>,
+) -> Option<Kallsyms> {
+    let rows = Rows::of(cache.load(OTHERS, &key(list)?)?)?;
+    let Row::Read(read) = rows.get(&HEAD)? else {
+        return None;
+    };
+    (read > after?).then(|| Kallsyms {
+        kept: Some(Arc::new(KeptSymbols(rows))),
+        ..Kallsyms::default()
+    })
+}
+
+// It does not matter if that fails.
+pub(super) fn store_others(
+    cache: &Cache,
+    list: &Path,
+    kernel: &Kallsyms,
+    read: SystemTime,
+) -> Option<()> {
+    let core = kernel.core.clone()?;
+    let are = |symbol: &&Symbol| !core.contains(&symbol.start);
+    let head = (HEAD, Row::Read(read));
+    cache.store(OTHERS, &key(list)?, &rows(kernel, head, are)?)
 }
 
 // What tells one start of a kernel from another, and what this user sees of it.
@@ -55,14 +82,21 @@ fn key(list: &Path) -> Option<Vec<u8>> {
 fn written(kernel: &Kallsyms) -> Option<Vec<u8>> {
     let core = kernel.core.clone()?;
     let head = (HEAD, Row::Kernel(core.start, core.end, kernel.text?.0));
-    let own = kernel.symbols.iter().filter(|it| core.contains(&it.start));
-    let own = own.map(|symbol| {
-        let name = super::named(&kernel.names, symbol.name);
+    rows(kernel, head, |symbol| core.contains(&symbol.start))
+}
+
+fn rows<'k>(
+    kernel: &'k Kallsyms,
+    head: ([u8; 9], Row<'k>),
+    are: impl Fn(&&Symbol) -> bool,
+) -> Option<Vec<u8>> {
+    let symbols = kernel.symbols.iter().filter(are).map(|symbol| {
+        let function = kernel.function(symbol);
         // Not the end, which has nine bytes more.
-        let size = symbol.end.saturating_sub(symbol.start);
-        (key_of(symbol.start), Row::Symbol(size, name))
+        let row = Row::Symbol(function.size, function.name, function.module);
+        (key_of(symbol.start), row)
     });
-    Rows::contents(iter::once(head).chain(own))
+    Rows::contents(iter::once(head).chain(symbols))
 }
 
 const HEAD: [u8; 9] = [0; 9];
@@ -77,8 +111,10 @@ fn key_of(start: u64) -> [u8; 9] {
 enum Row<'k> {
     // The start and end of the core, and its text.
     Kernel(u64, u64, u64),
-    // The size of a symbol and its name.
-    Symbol(u64, &'k str),
+    // When the others were read.
+    Read(SystemTime),
+    // The size of a symbol, its name, and its module.
+    Symbol(u64, &'k str, Option<&'k str>),
 }
 
 // Looked up where they were read, as few of them are asked for.
@@ -90,13 +126,18 @@ impl KeptSymbols {
         self.0.keys().len().saturating_sub(1)
     }
 
-    // Start, size and name.
-    pub(super) fn at(&self, address: u64) -> Option<(u64, u64, &str)> {
-        let (key, Row::Symbol(size, name)) = self.0.at_or_before(&key_of(address))? else {
+    pub(super) fn at(&self, address: Avma) -> Option<KernelFunction<'_>> {
+        let (key, row) = self.0.at_or_before(&key_of(address.0))?;
+        let Row::Symbol(size, name, module) = row else {
             return None;
         };
         let start = u64::from_be_bytes(*key.last_chunk()?);
-        (address.checked_sub(start)? < size).then_some((start, size, name))
+        (address.0.checked_sub(start)? < size).then_some(KernelFunction {
+            start: Avma(start),
+            size,
+            name,
+            module,
+        })
     }
 }
 
@@ -137,17 +178,23 @@ mod tests {
     fn what_is_kept_names_all_addresses_as_the_list_does() {
         let room = room("same");
         let (list, directory) = (room.join("list"), room.join("cache"));
-        let cache = Cache::open(&directory).unwrap();
+        let cache = Arc::new(Cache::open(&directory).unwrap());
         let plain = Kallsyms::parse(LIST);
-        for _ in 0..2 {
-            let kernel = Kallsyms::read_cached(&list, &cache).unwrap();
+        let made = SystemTime::now();
+        for made in [None, None, Some(made), Some(made)] {
+            let kernel = Kallsyms::read_cached(&list, &cache, made).unwrap();
             assert_eq!(kernel.text(), plain.text());
             for address in (0..0xb000).map(Avma) {
                 assert_eq!(kernel.at(address), plain.at(address), "{address:?}");
             }
         }
-        assert!(directory.join(NAME).is_file());
+        assert!(directory.join(OWN).is_file());
         assert!(load(&cache, &list).is_some());
+        // What was read after a recording holds for it, and for none of later.
+        let others = |made| load_others(&cache, &list, made).map(|others| others.len());
+        assert_eq!(others(Some(made)), Some(2));
+        assert_eq!(others(Some(SystemTime::now())), None);
+        assert_eq!(others(None), None);
         // Modules come and go while the kernel runs.
         let more = [LIST, b"a000 t late\t[late]\n"].concat();
         fs::write(&list, more).unwrap();
@@ -161,8 +208,8 @@ mod tests {
         let cache = Cache::open(&room.join("cache")).unwrap();
         let contents = written(&Kallsyms::parse(LIST)).unwrap();
         let look = |contents: &[u8]| {
-            cache.store(NAME, b"", contents).unwrap();
-            let kernel = read(cache.load(NAME, b"").unwrap()).unwrap_or_default();
+            cache.store(OWN, b"", contents).unwrap();
+            let kernel = read(cache.load(OWN, b"").unwrap()).unwrap_or_default();
             let addresses = (0..0xb000).step_by(16).map(Avma);
             addresses.filter_map(|address| kernel.at(address)).count()
         };

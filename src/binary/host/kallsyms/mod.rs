@@ -13,6 +13,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use memchr::memchr_iter;
 
@@ -77,12 +78,26 @@ pub struct Kallsyms {
     others: Option<Others>,
 }
 
-// Symbols of modules, and of code that the kernel makes, are not in a cache. They are read when an
-// address asks for them.
+// Symbols of modules, and of code that the kernel makes, come and go. They are read when an address
+// asks for them, and those that were read after the recording was made are as good.
 #[derive(Clone, Debug)]
 struct Others {
     path: PathBuf,
+    cache: Arc<Cache>,
+    made: Option<SystemTime>,
     list: Arc<OnceLock<Kallsyms>>,
+}
+
+impl Others {
+    fn read(&self) -> Kallsyms {
+        let now = SystemTime::now();
+        let known = cache::load_others(&self.cache, &self.path, self.made);
+        known.unwrap_or_else(|| {
+            let list = Kallsyms::read(&self.path).unwrap_or_default();
+            cache::store_others(&self.cache, &self.path, &list, now);
+            list
+        })
+    }
 }
 
 impl Kallsyms {
@@ -105,16 +120,26 @@ impl Kallsyms {
         Ok(Kallsyms::parse(&bytes))
     }
 
-    /// Reads the list of the running kernel. A cache keeps the part that does not change until the
-    /// next boot.
+    /// Reads the list of the running kernel, for a recording that was `made` at this time. A cache
+    /// keeps the part that does not change until the next boot, and what was there at some time.
     ///
     /// The kernel formats the list again for each reader, at most 4 KiB at a time, which takes
     /// longer than everything else that a small recording needs.
     ///
     /// # Errors
     /// Those of [`Kallsyms::read`].
-    pub fn read_cached(path: &Path, cache: &Cache) -> Result<Kallsyms, Error> {
-        if let Some(cached) = cache::load(cache, path) {
+    pub fn read_cached(
+        path: &Path,
+        cache: &Arc<Cache>,
+        made: Option<SystemTime>,
+    ) -> Result<Kallsyms, Error> {
+        if let Some(mut cached) = cache::load(cache, path) {
+            cached.others = Some(Others {
+                path: path.to_owned(),
+                cache: cache.clone(),
+                made,
+                list: Arc::default(),
+            });
             return Ok(cached);
         }
         let list = Kallsyms::read(path)?;
@@ -190,30 +215,27 @@ impl Kallsyms {
         if let Some(others) = &self.others
             && !self.core.as_ref().is_some_and(is_here)
         {
-            let read = || Kallsyms::read(&others.path).unwrap_or_default();
-            return others.list.get_or_init(read).at(address);
+            return others.list.get_or_init(|| others.read()).at(address);
         }
         if let Some(kept) = &self.kept {
-            let (start, size, name) = kept.at(address.0)?;
-            return Some(KernelFunction {
-                start: Avma(start),
-                size,
-                name,
-                module: None,
-            });
+            return kept.at(address);
         }
         let after = self.symbols.partition_point(|s| s.start <= address.0);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;
         if address.0 >= symbol.end {
             return None;
         }
+        Some(self.function(symbol))
+    }
+
+    fn function(&self, symbol: &Symbol) -> KernelFunction<'_> {
         let module = symbol.module.and_then(|m| self.modules.get(m as usize));
-        Some(KernelFunction {
+        KernelFunction {
             start: Avma(symbol.start),
             size: symbol.end.saturating_sub(symbol.start),
             name: named(&self.names, symbol.name),
             module: module.map(|module| &**module),
-        })
+        }
     }
 
     fn line(&mut self, line: &[u8]) -> Option<()> {
