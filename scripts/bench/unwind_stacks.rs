@@ -144,6 +144,7 @@ impl Recording {
         let arch = Arch::of_task(reader.features().arch.as_deref(), told.abi, told.mask)?;
         let registers = Registers::of_sample(arch, &told);
         let stack = StackCopy {
+            thread: 1,
             start: registers.stack_pointer()?,
             bytes,
             is_full: bytes.len() as u64 >= sample.user_stack_room,

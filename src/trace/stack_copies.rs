@@ -194,6 +194,7 @@ impl Copy<'_> {
         copied.is_joined = follows && sample.callchain.is_some();
         copied.is_chain_cut = chain::user_callers(sample, mode, attr, pc, callers);
         Job {
+            tid: sample.tid.unwrap_or(-1),
             code,
             registers: self.registers,
             start: self.start,

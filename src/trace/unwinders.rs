@@ -42,6 +42,7 @@ pub struct Unwinding<'a> {
 
 /// A stack to be unwound.
 pub(super) struct Job {
+    pub(super) tid: i32,
     pub(super) code: Arc<Snapshot>,
     pub(super) registers: Registers,
     /// The address of the first byte of the copy.
@@ -166,6 +167,7 @@ impl Worker {
                 source: shared.source,
             };
             let stack = StackCopy {
+                thread: job.tid,
                 start: job.start,
                 bytes: &job.bytes,
                 is_full: job.is_full,

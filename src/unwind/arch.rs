@@ -79,8 +79,7 @@ impl Arch {
     }
 
     /// The place of perf's register `number`; `None` for one that stacks do not need.
-    pub(super) fn of_perf(self, number: u32) -> Option<u8> {
-        let number = u8::try_from(number).ok()?;
+    pub(super) fn of_perf(self, number: u8) -> Option<u8> {
         match (self, number) {
             (Arch::X86_64, 16..24) => Some(number - 8),
             (Arch::X86_64, _) => X86_64.get(usize::from(number)).copied(),

@@ -221,6 +221,7 @@ mod tests {
         let with = Circumstances {
             registers: &registers,
             stack: StackCopy {
+                thread: 1,
                 start: 0x1000,
                 bytes: &memory,
                 is_full: true,

@@ -7,6 +7,8 @@
 //!              address ─▶ cache ─▶ row: where the caller's registers are
 //!                             ▲
 //!   .eh_frame, .gopclntab, .debug_frame ─▶ rules: the entry of an address, found by index
+//!
+//!   last: what a thread's last stack led to, where this one goes on in the same way
 //! ```
 //!
 //! Rules are those of DWARF 5, section 6.4, with the extensions of GCC: each row of a function's
@@ -25,6 +27,7 @@ mod code;
 mod expression;
 mod frame;
 mod index;
+mod last;
 mod registers;
 mod row;
 mod rules;

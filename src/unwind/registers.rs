@@ -3,6 +3,15 @@
 use super::arch::{Arch, SLOTS};
 use crate::perfdata;
 
+/// The numbers of a set of registers, which has a bit for each.
+pub(super) fn bits(mut set: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let number = set.trailing_zeros();
+        set &= set.checked_sub(1)?;
+        Some(number as u8)
+    })
+}
+
 /// The registers of a task at one frame, by DWARF's numbers, as far as they are known.
 #[derive(Clone, Debug)]
 pub struct Registers {
@@ -24,8 +33,7 @@ impl Registers {
     /// Those of a sample, of a task of this architecture.
     pub fn of_sample(arch: Arch, sample: &perfdata::Registers<'_>) -> Registers {
         let mut registers = Registers::unknown(arch);
-        let numbers = (0..u64::BITS).filter(|number| sample.mask >> number & 1 != 0);
-        for (number, value) in numbers.zip(sample.values.iter()) {
+        for (number, value) in bits(sample.mask).zip(sample.values.iter()) {
             if let Some(slot) = arch.of_perf(number) {
                 registers.set(slot, arch.wrap(value));
             }

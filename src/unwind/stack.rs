@@ -3,6 +3,8 @@
 /// Bytes of a task's stack, from the stack pointer upwards.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCopy<'a> {
+    /// The number of the thread. Any will do: what is known of others makes it faster only.
+    pub thread: i32,
     /// The address of the first byte: the stack pointer.
     pub start: u64,
     /// What could be copied.
@@ -39,6 +41,7 @@ mod tests {
     #[test]
     fn only_what_was_copied_is_read() {
         let stack = StackCopy {
+            thread: 1,
             start: 0x1000,
             bytes: &[1, 2, 3, 4, 5, 6, 7, 8, 9],
             is_full: true,

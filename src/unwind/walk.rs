@@ -16,6 +16,7 @@
 use super::cache::{Cache, Known};
 use super::code::ProcessCode;
 use super::expression::{Circumstances, Missing};
+use super::last::{Dependencies, LastStacks, Step, Word};
 use super::registers::Registers;
 use super::row::{Cfa, Rule, UnwindRow};
 use super::stack::StackCopy;
@@ -100,9 +101,10 @@ impl Chain<'_> {
     }
 }
 
-/// Unwinds stacks, and caches the rows that it looked up.
+/// Unwinds stacks, and caches the rows that it looked up, and what a thread's last stack led to.
 pub struct Unwinder {
     cache: Cache,
+    last: LastStacks,
 }
 
 /// A register or a return address that could not be had.
@@ -122,6 +124,9 @@ struct Frame<'a, 'c> {
     /// Whether something was not found because it lies behind what was copied.
     is_cut: &'a mut bool,
     chain: &'a mut Chain<'c>,
+    /// What the step depends on, where that is of interest: all but what the chain says.
+    deps: Dependencies,
+    words: &'a mut Vec<Word>,
 }
 
 impl Default for Unwinder {
@@ -135,6 +140,7 @@ impl Unwinder {
     pub fn new() -> Unwinder {
         Unwinder {
             cache: Cache::new(),
+            last: LastStacks::default(),
         }
     }
 
@@ -206,6 +212,9 @@ impl Unwinder {
         let Some(mut pc) = registers.program_counter() else {
             return End::Broken;
         };
+        let Unwinder { cache, last } = self;
+        let (last, trail) = last.begin(stack.thread, code.number());
+        let is_alone = chain.addresses.is_empty();
         let arch = registers.arch();
         let first = frames.len();
         let words = stack.bytes.len() / usize::from(arch.word());
@@ -217,14 +226,20 @@ impl Unwinder {
         let mut is_ruled = true;
         let mut was_other_stack = false;
         loop {
-            let known = self.cache.row(code, address.lookup(), arch);
+            let room = limit.saturating_sub(frames.len() - first);
+            if is_alone && last.take_over((address, registers), stack, room, frames) {
+                last.keep(trail, true);
+                return End::Outermost;
+            }
+            let known = cache.row(code, address.lookup(), arch);
             if matches!(known, Known::Unmapped) && frames.len() > first {
                 return if is_ruled { End::Broken } else { End::Unruled };
             }
             if frames.len() - first >= limit {
                 return End::Limit;
             }
-            let has_chain = chain.next.is_some();
+            let before = is_alone.then(|| registers.clone());
+            let (has_chain, fuel_before) = (chain.next.is_some(), fuel);
             let inner_stack_pointer = registers.stack_pointer();
             let mut frame = Frame {
                 is_interrupted: matches!(address, CodeAddress::Instruction(_)),
@@ -233,6 +248,8 @@ impl Unwinder {
                 fuel: &mut fuel,
                 is_cut: &mut is_cut,
                 chain,
+                deps: Dependencies::default(),
+                words: &mut trail.words,
             };
             let (caller, is_signal_frame) = match known {
                 Known::Row(row) => {
@@ -253,12 +270,24 @@ impl Unwinder {
                     (frame.leave_by_frame_pointer(), false)
                 }
             };
+            let mut deps = frame.deps;
             // What a handler returns to was put there by the kernel; nothing there has called.
-            frames.push(if is_signal_frame {
+            let found = if is_signal_frame {
                 CodeAddress::Instruction(pc)
             } else {
                 address
-            });
+            };
+            frames.push(found);
+            if let Some(before) = before {
+                deps.has_others |= fuel != fuel_before;
+                deps.words = trail.words.len();
+                trail.steps.push(Step {
+                    before,
+                    address,
+                    frame: found,
+                    deps,
+                });
+            }
             if is_signal_frame {
                 let pointers = inner_stack_pointer.zip(registers.stack_pointer());
                 was_other_stack |= pointers.is_some_and(|(inner, outer)| {
@@ -269,7 +298,12 @@ impl Unwinder {
             }
             pc = match caller {
                 Ok(0) | Err(Stop::Missing) if !is_ruled => return End::Unruled,
-                Ok(0) | Err(Stop::Outermost) => return End::Outermost,
+                Ok(0) | Err(Stop::Outermost) => {
+                    if is_alone {
+                        last.keep(trail, false);
+                    }
+                    return End::Outermost;
+                }
                 Ok(pc) => pc,
                 Err(Stop::Missing) if was_other_stack => return End::SignalStack,
                 Err(Stop::Missing) if is_cut => return End::Copied,
@@ -297,7 +331,7 @@ impl Frame<'_, '_> {
         let return_rule = row.rule(row.return_address);
         match return_rule {
             Some(Rule::Undefined) => return Err(Stop::Outermost),
-            Some(Rule::SavedInParent(_)) => match self.registers.get(arch.result()) {
+            Some(Rule::SavedInParent(_)) => match self.get(arch.result()) {
                 Some(0) => return Err(Stop::Outermost),
                 Some(_) => {}
                 None => return Err(Stop::Missing),
@@ -307,7 +341,7 @@ impl Frame<'_, '_> {
         let is_at_pointer = row.keeps_frame_at_pointer(arch);
         let cfa = match &row.cfa {
             Cfa::Register { register, offset } => {
-                let register = self.registers.get(*register);
+                let register = self.get(*register);
                 register.map(|register| arch.wrap(register.wrapping_add_signed(*offset)))
             }
             Cfa::Expression(expression) => {
@@ -334,7 +368,7 @@ impl Frame<'_, '_> {
         // A function may have taken it off the stack into another register, as vfork does.
         let is_saved = !untouched && !matches!(return_rule, Some(Rule::Register(_)));
         // The stack of an interrupted program may be another one.
-        let stack_pointer = self.registers.stack_pointer();
+        let stack_pointer = self.get(arch.stack_pointer());
         let least = if is_saved { arch.word() } else { 0 };
         let grows = |sp: u64| {
             let growth = cfa.checked_sub(sp);
@@ -345,9 +379,11 @@ impl Frame<'_, '_> {
         if is_elsewhere && row.rule(arch.stack_pointer()).is_none() {
             return Err(Stop::Missing);
         }
+        self.deps.has_others |= is_elsewhere;
+        self.deps.returns = 1 << row.return_address;
         let own = row.reads_registers.then(|| self.registers.clone());
         let frame_pointer = self.registers.get(arch.frame_pointer());
-        self.registers.set(arch.stack_pointer(), cfa);
+        self.set(arch.stack_pointer(), cfa);
         for (register, rule) in &row.rules {
             // What was saved below the stack pointer has been taken off the stack: the register
             // has its value again. Compilers do not always say so at the end of a function.
@@ -358,10 +394,13 @@ impl Frame<'_, '_> {
             {
                 continue;
             }
-            let value = self.value(rule, cfa, own.as_ref());
+            let value = self.value((*register, rule), cfa, own.as_ref());
             match self.had(value) {
-                Some(value) => self.registers.set(*register, value),
-                None => self.registers.forget(*register),
+                Some(value) => self.set(*register, value),
+                None => {
+                    self.deps.sets |= 1 << *register;
+                    self.registers.forget(*register);
+                }
             }
         }
         if is_elsewhere && self.registers.stack_pointer() < stack_pointer {
@@ -384,7 +423,7 @@ impl Frame<'_, '_> {
             // What the kernel took for a frame pointer was something else.
             self.chain.next = None;
         }
-        self.registers.set(arch.program_counter(), caller);
+        self.set(arch.program_counter(), caller);
         Ok(caller)
     }
 
@@ -405,36 +444,61 @@ impl Frame<'_, '_> {
         Ok(caller)
     }
 
-    fn value(&mut self, rule: &Rule, cfa: u64, own: Option<&Registers>) -> Result<u64, Missing> {
+    /// What a register becomes by its rule. `own`: what all were before, if that may be needed.
+    fn value(
+        &mut self,
+        (register, rule): (u8, &Rule),
+        cfa: u64,
+        own: Option<&Registers>,
+    ) -> Result<u64, Missing> {
         let arch = self.registers.arch();
-        let registers = own.unwrap_or(self.registers);
-        let with = Circumstances {
-            registers,
-            stack: self.stack,
-            first: Some(cfa),
-        };
         match rule {
             Rule::Undefined => Err(Missing::Value),
             Rule::Saved(offset) | Rule::SavedInParent(offset) => {
-                self.read(arch.wrap(cfa.wrapping_add_signed(*offset)))
+                self.read(register, arch.wrap(cfa.wrapping_add_signed(*offset)))
             }
             Rule::SavedIfPointed(offset) => {
                 let place = arch.wrap(cfa.wrapping_add_signed(*offset));
-                let pointer = registers.get(arch.frame_pointer()).ok_or(Missing::Value)?;
+                let pointer = self.before(arch.frame_pointer(), own);
+                let pointer = pointer.ok_or(Missing::Value)?;
                 if pointer == place {
-                    self.read(place)
+                    self.read(register, place)
                 } else {
                     Ok(pointer)
                 }
             }
             Rule::Value(offset) => Ok(arch.wrap(cfa.wrapping_add_signed(*offset))),
-            Rule::Register(other) => registers.get(*other).ok_or(Missing::Value),
-            Rule::SavedAt(expression) => {
-                let address = expression.value(with, self.fuel)?;
-                self.read(address)
+            Rule::Register(other) => self.before(*other, own).ok_or(Missing::Value),
+            Rule::SavedAt(expression) | Rule::ValueOf(expression) => {
+                let with = Circumstances {
+                    registers: own.unwrap_or(self.registers),
+                    stack: self.stack,
+                    first: Some(cfa),
+                };
+                let value = expression.value(with, self.fuel)?;
+                match rule {
+                    Rule::SavedAt(_) => self.read(register, value),
+                    _ => Ok(value),
+                }
             }
-            Rule::ValueOf(expression) => expression.value(with, self.fuel),
         }
+    }
+
+    /// A register, on which the step depends.
+    fn get(&mut self, register: u8) -> Option<u64> {
+        self.before(register, None)
+    }
+
+    /// A register as it was before the step, which `own` has if any may have been set.
+    fn before(&mut self, register: u8, own: Option<&Registers>) -> Option<u64> {
+        self.deps.uses |= 1 << register;
+        self.deps.has_others |= own.is_none() && self.deps.sets >> register & 1 != 0;
+        own.unwrap_or(self.registers).get(register)
+    }
+
+    fn set(&mut self, register: u8, value: u64) {
+        self.deps.sets |= 1 << register;
+        self.registers.set(register, value);
     }
 
     /// Goes by the frame pointer, which code without rules may keep:
@@ -447,8 +511,8 @@ impl Frame<'_, '_> {
         // A value that is outside of the copy, or leads inwards, is rejected.
         let arch = self.registers.arch();
         let word = u64::from(arch.word());
-        let pointer = self.registers.get(arch.frame_pointer());
-        let sp = self.registers.stack_pointer();
+        let pointer = self.get(arch.frame_pointer());
+        let sp = self.get(arch.stack_pointer());
         let (Some(pointer), Some(sp)) = (pointer, sp) else {
             return Err(Stop::Missing);
         };
@@ -461,25 +525,44 @@ impl Frame<'_, '_> {
         if saved < sp || saved % word != 0 {
             return Err(Stop::Missing);
         }
-        let outer = self.stack.read(saved, arch.word()).ok_or(Stop::Missing)?;
-        let caller = self.stack.read(caller, arch.word()).ok_or(Stop::Missing)?;
-        let caller = arch.plain_return_address(caller);
+        let outer = self.word(arch.frame_pointer(), saved);
+        let outer = outer.ok_or(Stop::Missing)?;
+        let caller = self.word(arch.program_counter(), caller);
+        let caller = arch.plain_return_address(caller.ok_or(Stop::Missing)?);
+        self.deps.returns = 1 << arch.program_counter();
         self.chain.follow(caller);
-        self.registers.set(arch.frame_pointer(), outer);
+        self.set(arch.frame_pointer(), outer);
         let cfa = arch.wrap(saved.wrapping_add(2 * word));
-        self.registers.set(arch.stack_pointer(), cfa);
-        self.registers.set(arch.program_counter(), caller);
+        self.set(arch.stack_pointer(), cfa);
+        self.set(arch.program_counter(), caller);
         Ok(caller)
     }
 
-    /// A word of the stack.
-    fn read(&self, address: u64) -> Result<u64, Missing> {
-        let word = self.stack.read(address, self.registers.arch().word());
-        word.ok_or(if self.stack.is_cut_before(address) {
-            Missing::Memory
-        } else {
-            Missing::Value
+    /// A word of the stack, which is to become this register.
+    fn read(&mut self, register: u8, address: u64) -> Result<u64, Missing> {
+        let stack = self.stack;
+        self.word(register, address).ok_or_else(|| {
+            if stack.is_cut_before(address) {
+                Missing::Memory
+            } else {
+                Missing::Value
+            }
         })
+    }
+
+    /// The same of the copy, wherever it ends.
+    fn word(&mut self, register: u8, address: u64) -> Option<u64> {
+        let value = self.stack.read(address, self.registers.arch().word());
+        let Some(value) = value else {
+            self.deps.has_others = true;
+            return None;
+        };
+        self.words.push(Word {
+            register,
+            address,
+            value,
+        });
+        Some(value)
     }
 
     /// A value, if it was found; that it lies behind what was copied is noted.

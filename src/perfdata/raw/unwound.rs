@@ -118,11 +118,14 @@ pub(crate) fn append_sample(
     let behind = body.get(copy_at + copy..)?;
     let words = 1 + kernel + user.len() + 2;
     let size = HEADER_SIZE + before.len() + between.len() + behind.len() + words * WORD;
+    out.reserve(size);
     append_header(record, u16::try_from(size).ok()?, out);
     out.extend_from_slice(before);
     out.extend_from_slice(&((kernel + user.len()) as u64).to_ne_bytes());
     out.extend_from_slice(chain.first(kernel).bytes());
-    out.extend(user.iter().flat_map(|word| word.to_ne_bytes()));
+    for word in user {
+        out.extend_from_slice(&word.to_ne_bytes());
+    }
     out.extend_from_slice(between);
     out.extend_from_slice(&[0; 2 * WORD]);
     out.extend_from_slice(behind);

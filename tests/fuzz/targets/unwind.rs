@@ -70,6 +70,7 @@ fuzz_target!(|bytes: &[u8]| {
         from = from.at(function.start.0.wrapping_add(u64::from(head[2])));
     }
     let stack = StackCopy {
+        thread: 1,
         start: from.stack_pointer().unwrap_or(0),
         bytes: stack,
         is_full: head[3] & 1 != 0,
@@ -92,4 +93,13 @@ fuzz_target!(|bytes: &[u8]| {
     let first = walk(&mut unwinder);
     assert_eq!(walk(&mut unwinder), first);
     assert_eq!(walk(&mut Unwinder::new()), first);
+    // Nor does it matter what the thread did before: the same with a word changed.
+    let mut other = stack.bytes.to_vec();
+    if let Some(byte) = other.len().checked_sub(1).map(|last| &mut other[which % (last + 1)]) {
+        *byte ^= 8;
+    }
+    let mut unwinder = Unwinder::new();
+    let other = StackCopy { bytes: &other, ..stack };
+    unwinder.unwind(&code, from.clone(), other, &mut Vec::new());
+    assert_eq!(walk(&mut unwinder), first);
 });

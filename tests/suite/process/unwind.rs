@@ -243,6 +243,7 @@ fn stacks_of_other_machines_are_unwound() {
         let mut found = Vec::new();
         let unwind = |length: u64, found: &mut Vec<CodeAddress>| {
             let stack = StackCopy {
+                thread: 1,
                 start,
                 bytes: &bytes[..length as usize],
                 is_full: true,
@@ -295,6 +296,7 @@ fn the_caller_of_a_linkage_stub_without_rules_is_found() {
     for (at, stack) in [(0, [caller, 0]), (6, [caller, 0]), (11, [1, caller])] {
         let bytes: Vec<u8> = stack.into_iter().flat_map(u64::to_le_bytes).collect();
         let stack = StackCopy {
+            thread: 1,
             start: 0x7fff_0000,
             bytes: &bytes,
             is_full: true,
@@ -345,6 +347,7 @@ fn the_return_from_a_signal_restores_the_registers_on_aarch64() {
     for at in [0x1040, 0x1044, 0x1048] {
         let registers = Registers::unknown(Arch::Aarch64).with(31, start).at(at);
         let copy = StackCopy {
+            thread: 1,
             start,
             bytes: &stack,
             is_full: true,
@@ -392,6 +395,7 @@ fn without_rules_frame_pointers_are_followed_as_far_as_they_lead_outwards() {
         bytes[at + 8..at + 16].copy_from_slice(&u64::to_le_bytes(caller));
     }
     let stack = StackCopy {
+        thread: 1,
         start,
         bytes: &bytes,
         is_full: true,

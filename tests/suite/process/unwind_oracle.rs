@@ -181,6 +181,7 @@ impl<'a> Moment<'a> {
         Some(Moment {
             registers,
             stack: StackCopy {
+                thread: 1,
                 start: registers[usize::from(RSP)],
                 bytes: stack,
                 is_full: false,
@@ -206,7 +207,8 @@ struct Stack {
     is_whole: bool,
 }
 
-fn ours(process: &Process, moment: &Moment, unwinder: &mut Unwinder) -> Stack {
+/// `thread`: an unwinder takes over what is the same in the last stack of that number.
+fn ours(process: &Process, moment: &Moment, thread: i32, unwinder: &mut Unwinder) -> Stack {
     let numbered = moment.registers.iter().zip(0u16..);
     let registers = numbered.fold(
         Registers::unknown(Arch::X86_64),
@@ -214,7 +216,11 @@ fn ours(process: &Process, moment: &Moment, unwinder: &mut Unwinder) -> Stack {
     );
     let mut frames = Vec::new();
     let registers = registers.at(moment.pc());
-    let end = unwinder.unwind(process, registers, moment.stack, &mut frames);
+    let stack = StackCopy {
+        thread,
+        ..moment.stack
+    };
+    let end = unwinder.unwind(process, registers, stack, &mut frames);
     Stack {
         frames,
         is_whole: end == End::Outermost,
@@ -280,8 +286,11 @@ fn is_for_framehop(row: &UnwindRow) -> bool {
 fn compare(process: &Process, mut bytes: &[u8]) -> Comparison {
     let mut compared = Comparison::default();
     let (mut unwinder, mut cache) = (Unwinder::new(), CacheX86_64::new());
-    while let Some(moment) = Moment::take(&mut bytes) {
-        let ours = ours(process, &moment, &mut unwinder);
+    let mut stacks = 1..;
+    while let (Some(moment), Some(number)) = (Moment::take(&mut bytes), stacks.next()) {
+        let alone = ours(process, &moment, number, &mut unwinder);
+        let ours = ours(process, &moment, 0, &mut unwinder);
+        assert_eq!(ours, alone, "the last stack changed it");
         let theirs = theirs(process, &moment, &mut cache);
         let last = theirs.frames.iter().position(|frame| {
             let row = process.row(frame.lookup());
