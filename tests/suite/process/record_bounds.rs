@@ -2,8 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::record::{PROFTOOL, Room, can_record, samples, stderr};
-use crate::support::record_bounds::WORK;
+use crate::support::record::{PROFTOOL, Room, UNTIL_RECORDED, can_record, samples, stderr};
 use crate::support::skipped;
 
 #[test]
@@ -12,7 +11,7 @@ fn a_limit_without_room_for_samples_is_reported() {
         return;
     }
     let room = Room::new();
-    let output = room.record(&["--max-size", "1K", "--", "sh", "-c", WORK]);
+    let output = room.record(&["--max-size", "1K", "--", "sh", "-c", UNTIL_RECORDED]);
     assert!(output.status.success(), "{}", stderr(&output));
     let said = stderr(&output);
     assert!(
@@ -30,7 +29,7 @@ fn a_recording_ends_before_the_disk_is_full() {
     let room = Room::new();
     // Of 64 MiB, 5 % are left. Stacks are copied whole, until the recorder has ended.
     let script = "mount -t tmpfs -o size=64m none . && cd \"$PWD\" || exit 77\n\
-        \"$0\" record -e cpu-clock:u -F 20000 -g dwarf,60000 -o out.data -- \
+        \"$0\" record -e cpu-clock:u -F 20000 -g dwarf,60000 --keep-copies -o out.data -- \
         sh -c 'while [ ! -e out.data ]; do :; done'\n\
         echo status $?; df --output=avail -B1 . | tail -n 1";
     let mut command = Command::new("unshare");

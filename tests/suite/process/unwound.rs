@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use proftool::sampler::{self, Bounds, CopySize, Rate, Stacks, Subject};
+
 use crate::support::cli::proftool;
 use crate::support::record::{Room, can_record, stderr};
 use crate::support::unwind::unwound_again;
@@ -129,20 +131,53 @@ fn views_of_an_unwound_recording_are_those_of_its_copies() {
         arguments.extend(command.iter().map(String::as_str));
         let output = room.record(&arguments);
         assert!(output.status.success(), "{}", stderr(&output));
-        let copies = room.path("copies");
-        let kept = room.path("kept");
-        let of_copies = views(&room.path(""), "kept");
-        std::fs::rename(&kept, &copies).unwrap();
-        for late in [usize::MAX, 2] {
-            // Under the same name.
-            let left = unwound_again(&copies, &kept, late);
-            assert_eq!(left > 0, late == 2, "{command:?}: {left} copies are kept");
-            let found = views(&room.path(""), "kept");
-            for ((view, expected), (_, found)) in of_copies.iter().zip(found) {
-                let differs = expected.iter().zip(&found).find(|(a, b)| a != b);
-                assert_eq!(differs, None, "{command:?}, {late}: {view}");
-                assert_eq!(expected.len(), found.len(), "{command:?}, {late}: {view}");
-            }
+        assert_same_views(&room, &command[0]);
+    }
+}
+
+#[test]
+fn views_of_joined_chains_are_those_of_chains_and_copies() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let program = room.path("many");
+    let flags = ["-O2", "-g", "-fno-omit-frame-pointer", "-pthread"];
+    if compile_text("gcc", &flags, PROGRAM, &program).is_none() {
+        return;
+    }
+    let command = sampler::Command::find(&[program.into()]).unwrap();
+    let options = sampler::Options {
+        events: vec!["cpu-clock:u".parse().unwrap()],
+        rate: Some(Rate::Frequency(4999)),
+        stacks: Stacks::Joined(CopySize::TOP),
+        unwinds: true,
+        // They are emptied every few samples, so that there are many rounds.
+        ring_pages: Some(8),
+        ..sampler::Options::default()
+    };
+    // Without a stage, the file has what the unwinder would be given.
+    let (subject, bounds) = (Subject::Command(&command), Bounds::default());
+    let kept = room.path("kept");
+    sampler::record(&options, subject, &bounds, &kept, None, None, &mut |_| ()).unwrap();
+    assert_same_views(&room, "joined");
+}
+
+/// Compares the views of the recording `kept` with those of the same when it was unwound.
+fn assert_same_views(room: &Room, what: &str) {
+    let copies = room.path("copies");
+    let kept = room.path("kept");
+    let of_copies = views(&room.path(""), "kept");
+    std::fs::rename(&kept, &copies).unwrap();
+    for late in [usize::MAX, 2] {
+        // Under the same name.
+        let left = unwound_again(&copies, &kept, late);
+        assert_eq!(left > 0, late == 2, "{what}: {left} copies are kept");
+        let found = views(&room.path(""), "kept");
+        for ((view, expected), (_, found)) in of_copies.iter().zip(found) {
+            let differs = expected.iter().zip(&found).find(|(a, b)| a != b);
+            assert_eq!(differs, None, "{what}, {late}: {view}");
+            assert_eq!(expected.len(), found.len(), "{what}, {late}: {view}");
         }
     }
 }

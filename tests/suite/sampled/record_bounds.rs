@@ -3,8 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::record::{PROFTOOL, Room, can_record, stderr};
-use crate::support::record_bounds::WORK;
+use crate::support::record::{PROFTOOL, Room, UNTIL_RECORDED, can_record, stderr};
 use crate::support::repeated::repeated;
 
 #[test]
@@ -30,7 +29,11 @@ fn a_file_keeps_within_its_limit() {
         for (options, limit, least) in cases {
             let room = Room::new();
             let text = limit.to_string();
-            let args = [options, &["--max-size", &text, "--", "sh", "-c", WORK]].concat();
+            let args = [
+                options,
+                &["--max-size", &text, "--", "sh", "-c", UNTIL_RECORDED],
+            ]
+            .concat();
             let output = room.record(&args);
             assert!(output.status.success(), "{}", stderr(&output));
             let said = stderr(&output);

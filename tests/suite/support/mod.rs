@@ -21,7 +21,6 @@ pub mod puma;
 pub mod readers;
 pub mod record;
 pub mod record_attach;
-pub mod record_bounds;
 pub mod record_calls;
 pub mod record_calls_faults;
 pub mod record_calls_later;

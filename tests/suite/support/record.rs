@@ -68,6 +68,9 @@ impl Drop for Room {
     }
 }
 
+/// A shell's command that goes on until its recording has ended.
+pub const UNTIL_RECORDED: &str = "while [ ! -e perf.data ]; do :; done";
+
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
