@@ -116,6 +116,10 @@ impl Walk<'_, '_, '_> {
         if let (Some(outer), Some(verdict)) = (outer, verdict) {
             row.said |= self.said(outer, path.frame, verdict);
             (state, candidates) = self.put_missing(outer, verdict, &mut caller);
+            if state.across_gap && !checks.may_lack_a_frame(outer, path.frame) {
+                // Only what has made way is missing: it was not on the stack.
+                candidates = Some(Rc::default());
+            }
         }
         self.rows.push(row);
         let frame = path.frame;

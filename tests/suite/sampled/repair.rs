@@ -135,12 +135,9 @@ fn the_only_way_into_a_function_is_restored() {
         };
         let [of_shared, _] = function("shared").unwrap();
         assert!(of_shared > 0, "{json}");
-        for exact in ["main", "entry", "run", "allocate", "raw", "shared", "spin"] {
-            let [total, most] = function(exact).unwrap();
-            assert_eq!(total, most, "{exact}: {json}");
-        }
-        if let Some([total, most]) = function("other") {
-            assert_eq!(total, most, "other has not made way: {json}");
+        // What has made way was not on the stack, so that no total may be larger.
+        for row in flat["functions"].as_array().unwrap() {
+            assert_eq!(row["total"], row["total_max"], "{row}");
         }
     });
 }

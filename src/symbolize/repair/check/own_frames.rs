@@ -29,6 +29,15 @@ impl Checks<'_, '_> {
         }
     }
 
+    /// Whether there may have been a frame between these: rules lead to each.
+    pub(in crate::symbolize::repair) fn may_lack_a_frame(
+        &self,
+        outer: FrameId,
+        inner: FrameId,
+    ) -> bool {
+        self.is_led_by_pointer(Pair { outer, inner })
+    }
+
     /// Whether the frame pointer is that of the function of a frame itself; `None` if it is not
     /// known.
     pub(super) fn own_frame(&self, frame: FrameId) -> Option<bool> {
