@@ -1,6 +1,6 @@
 """A program alone, and under recorders: what sampling it costs.
 
-The slow-down is elapsed time over that of the program alone. The CPU time of the program is that
+copies is proftool with --keep-copies. The slow-down is elapsed time over that of the program alone. The CPU time of the program is that
 of the command that is recorded and all that it started; what the recorder took is the rest. The
 kernel's work of taking samples is in the program's time.
 """
@@ -58,18 +58,23 @@ def told(proftool, file):
     return answer["samples"], sum(c["count"] for c in caveats if c["kind"] == "lost")
 
 
-def recorders(proftool, perf, stacks, rate):
+def recorders(proftool, perf, samply, stacks, rate):
     """The commands that record, without output and program."""
-    yield "proftool", f"{shlex.quote(proftool)} record -q -g {stacks} -F {rate}"
+    own = f"{shlex.quote(proftool)} record -q -g {stacks} -F {rate}"
+    yield "proftool", own
+    if stacks == "dwarf":
+        yield "copies", f"{own} --keep-copies"
     if perf:
         yield "perf", f"{perf} record -q --call-graph {stacks} -F {rate}"
+    if samply and stacks == "dwarf":
+        yield "samply", f"{samply} record -q --save-only -r {rate}"
 
 
 def recording(runs, cache, proftool, part):
     """Prints a table of all programs, recorders, kinds of stacks and rates."""
-    perf = peer("perf", cache)
-    print("| program | stacks, Hz | recorder | slow-down | CPU, × alone | recorder CPU s | samples | bytes a sample | lost |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    perf, samply = peer("perf", cache), peer("samply", cache)
+    print("| program | stacks, Hz | recorder | slow-down | CPU, × alone | recorder CPU s | samples | bytes a sample | lost | flat CPU s |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for program, rounds in PROGRAMS.items():
         if part not in program:
             continue
@@ -81,7 +86,7 @@ def recording(runs, cache, proftool, part):
             commands = {("", "", "alone"): once}
             for stacks in STACKS:
                 for rate in RATES:
-                    for name, command in recorders(proftool, perf, stacks, rate):
+                    for name, command in recorders(proftool, perf, samply, stacks, rate):
                         file = os.path.join(scratch, f"{name}.{stacks}.{rate}")
                         commands[stacks, rate, name] = f"{command} -o {file} -- {once}"
             rows(commands, runs, times, scratch, program, proftool)
@@ -104,7 +109,9 @@ def rows(commands, runs, times, scratch, program, proftool):
             file = os.path.join(scratch, f"{key[2]}.{key[0]}.{key[1]}")
             if os.path.exists(file):
                 samples, lost = told(proftool, file)
-                losses.setdefault(key, []).append((samples, os.path.getsize(file), lost))
+                flat = [run(f"{shlex.quote(proftool)} flat {file}") for _ in range(2)]
+                flat = flat[-1].cpu if samples else 0
+                losses.setdefault(key, []).append((samples, os.path.getsize(file), lost, flat))
     progress("")
 
     def median(key, of):
@@ -115,16 +122,18 @@ def rows(commands, runs, times, scratch, program, proftool):
         stacks, rate, name = key
         head = f"| {program} | {stacks} {rate} | {name} "
         if key in failed or alone in failed:
-            print(f"{head}| {failed.get(key) or failed[alone]} | | | | | |")
+            print(f"{head}| {failed.get(key) or failed[alone]} | | | | | | |")
             continue
         slow = median(key, lambda t: t.elapsed) / median(alone, lambda t: t.elapsed)
         cpu = median(key, lambda t: t.program + t.recorder) / median(alone, lambda t: t.program)
         own = median(key, lambda t: t.recorder)
         row = f"{head}| {slow:.3f} | {cpu:.3f} | {own:.2f} "
         if key not in losses:
-            print(f"{row}| | | |")
+            print(f"{row}| | | | |")
             continue
-        samples, size, lost = map(statistics.median, zip(*losses[key]))
-        each = f"{size / samples:.0f}" if samples else ""
-        print(f"{row}| {samples:.0f} | {each} | {max(l for _, _, l in losses[key])} |")
+        samples, size, lost, flat = map(statistics.median, zip(*losses[key]))
+        if not samples:
+            print(f"{row}| {size / 1e6:.1f} MB | | | |")
+            continue
+        print(f"{row}| {samples:.0f} | {size / samples:.0f} | {max(l[2] for l in losses[key])} | {flat:.2f} |")
         sys.stdout.flush()

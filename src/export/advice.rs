@@ -17,13 +17,9 @@ pub trait Advice {
         None
     }
 
-    /// Returns what can be done about a caveat: all its remedies.
+    /// Returns what can be done about a caveat.
     fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
-        let remedies = caveat.remedies().into_iter();
-        let all: Vec<String> = remedies
-            .filter_map(|remedy| self.on_remedy(remedy, caveat.runtimes()))
-            .collect();
-        (!all.is_empty()).then(|| all.join("; "))
+        self.on_remedy(caveat.remedy()?, caveat.runtimes())
     }
 
     /// Returns what shows stacks as they were recorded, without restored frames.

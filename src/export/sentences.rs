@@ -31,14 +31,12 @@ pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>
         Block::Line(text) | Block::Legend { text, .. } => sentence(Kind::Plain, text.clone()),
         Block::Caveat(caveat) => {
             let mut both = sentence(Kind::Note, caveat.to_string());
-            let remedies = caveat.remedies();
-            if !remedies.iter().all(|remedy| said.contains(remedy)) {
+            if caveat.remedy().is_some_and(|remedy| said.insert(remedy)) {
                 let hint = advice.on_caveat(caveat);
                 both.extend(hint.map(|text| Sentence {
                     kind: Kind::Hint,
                     text,
                 }));
-                said.extend(remedies);
             }
             both
         }

@@ -77,17 +77,14 @@ impl Caveat {
         of_none.map(|(_, n)| n).sum()
     }
 
-    /// What would help, what matters most first.
-    pub fn remedies(&self) -> Vec<Remedy> {
-        let usual = self.kind.remedy();
-        let generated = Remedy::CompleteGeneratedStacks;
-        match self.ended_in_no_file() {
-            0 => Vec::from_iter(usual),
-            // Copies lead through code without frame pointers, but not if it is JIT-compiled.
-            samples if self.kind == CaveatKind::BrokenStack || samples == self.count => {
-                vec![generated]
-            }
-            _ => usual.into_iter().chain([generated]).collect(),
+    /// What would help most.
+    pub fn remedy(&self) -> Option<Remedy> {
+        let generated = self.ended_in_no_file();
+        // Copies lead through code without frame pointers, but not if it is JIT-compiled.
+        let is_theirs = self.kind == CaveatKind::BrokenStack || generated > self.count / 2;
+        match generated {
+            1.. if is_theirs => Some(Remedy::CompleteGeneratedStacks),
+            _ => self.kind.remedy(),
         }
     }
 
@@ -309,10 +306,11 @@ mod tests {
         let mut caveats = Caveats::default();
         let kind = CaveatKind::NoUnwindRules;
         caveats.add_detail(kind, 3, Detail::NoFile.as_str());
-        let of = |caveats: &Caveats| caveats.iter().next().unwrap().remedies();
-        assert_eq!(of(&caveats), [Remedy::ProvideUnwindRules]);
+        let of = |caveats: &Caveats| caveats.iter().next().unwrap().remedy();
+        assert_eq!(of(&caveats), Some(Remedy::ProvideUnwindRules));
         caveats.add_detail(kind, 2, Detail::NoFile);
-        let both = [Remedy::ProvideUnwindRules, Remedy::CompleteGeneratedStacks];
-        assert_eq!(of(&caveats), both);
+        assert_eq!(of(&caveats), Some(Remedy::ProvideUnwindRules));
+        caveats.add_detail(kind, 2, Detail::NoFile);
+        assert_eq!(of(&caveats), Some(Remedy::CompleteGeneratedStacks));
     }
 }

@@ -39,7 +39,7 @@ pub fn frame_pointers() -> &'static str {
 pub fn in_generated_code(runtimes: &BTreeSet<Runtime>) -> &'static str {
     let is_java = runtimes.contains(&Runtime::Java);
     match (is_java, runtimes.contains(&Runtime::Node)) {
-        (true, false) => "run java with -XX:+PreserveFramePointer, and record without -g",
+        (true, false) => "run java with -XX:+PreserveFramePointer; record without -g",
         (true, true) => {
             "run java with -XX:+PreserveFramePointer, and record java and node without -g"
         }

@@ -162,6 +162,20 @@ fn believed(subject: &str, profile: &Profile, situation: &Situation) -> Vec<Chec
     };
     let rooted = percent(quality.rooted);
     let doubtful = percent(quality.ambiguous + quality.contradicted);
+    let calls = check(
+        "calls on stacks",
+        format!(
+            "{doubtful:.1} % have ambiguous missing frames or calls that are not in the code; {:.1} % \
+             have missing frames restored from the code",
+            percent(quality.lacking)
+        ),
+        remedy(&["ambiguous", "contradicted"]),
+        // Stacks that were unwound by rules are right where the code cannot confirm them.
+        match quality.by_frame_pointers {
+            true => doubtful,
+            false => 0.0,
+        },
+    );
     vec![
         check(
             "whole stacks",
@@ -172,20 +186,15 @@ fn believed(subject: &str, profile: &Profile, situation: &Situation) -> Vec<Chec
             remedy(&["rooted"]),
             100.0 - rooted,
         ),
-        check(
-            "calls on stacks",
-            format!(
-                "{doubtful:.1} % have ambiguous missing frames or calls that are not in the code; {:.1} % \
-                 have missing frames restored from the code",
-                percent(quality.lacking)
-            ),
-            remedy(&["ambiguous", "contradicted"]),
-            // Stacks that were unwound by rules are right where the code cannot confirm them.
-            match quality.by_frame_pointers {
-                true => doubtful,
-                false => 0.0,
+        match calls.status {
+            // Stacks that are whole were recorded as they should be.
+            Status::Warn | Status::Bad if rooted >= 99.0 => Check {
+                status: Status::Note,
+                remedy: None,
+                ..calls
             },
-        ),
+            _ => calls,
+        },
     ]
 }
 

@@ -28,6 +28,8 @@ use crate::view::{Subject, certainty, number, quality};
 const LINES: usize = 23;
 /// The most characters of a list in a sentence.
 const WIDTH: usize = 78;
+/// The fewest lines of the two lists, with an empty one and the names of columns for each.
+const LEAST: usize = 8;
 /// The fewest rows of the hottest functions.
 const FEWEST: usize = 3;
 /// The most rows of commands.
@@ -64,12 +66,18 @@ impl Report {
         foot.extend(self.where_it_is(subject));
         foot.extend(self.how_sure(subject).map(Block::Line));
         foot.extend(better_stacks(subject));
-        foot.extend(self.doubts(subject));
-        foot.push(Block::NextInBrief(self.first_questions(subject)));
-        let room = LINES.saturating_sub(lines(&head) + lines(&foot));
-        let mut blocks = head;
-        blocks.extend(self.lists(subject, room));
-        blocks.extend(foot);
+        let next = Block::NextInBrief(self.first_questions(subject));
+        let doubts = self.doubts(subject);
+        let below = |noted: usize| -> Vec<Block> {
+            let noted = doubts.iter().take(noted);
+            foot.iter().chain(noted).chain([&next]).cloned().collect()
+        };
+        let room = |noted| LINES.saturating_sub(lines(&head) + lines(&below(noted)));
+        // Functions go before notes; what was damaged is on stderr, too.
+        let noted = (0..=doubts.len()).rev().find(|&noted| room(noted) >= LEAST);
+        let noted = noted.unwrap_or_default();
+        let lists = self.lists(subject, room(noted));
+        let blocks = [head.clone(), lists, below(noted)].concat();
         page(blocks)
     }
 
@@ -380,7 +388,7 @@ fn better_stacks(subject: &Subject) -> Option<Block> {
         matches!(
             caveat.kind.subject(),
             About::CutStacks | About::BrokenStacks
-        ) && !caveat.remedies().is_empty()
+        ) && caveat.remedy().is_some()
     });
     let worst = ended.max_by_key(|caveat| caveat.count);
     let of_worst = || worst.cloned().map(Block::RemedyOf);
