@@ -37,6 +37,14 @@ const RUNTIME_LIBRARIES: [&str; 12] = [
 // How a word of the names of generated functions begins that are not the user's: files of Node.js,
 // packages of Java.
 const LIBRARIES_OF_RUNTIMES: [&str; 6] = ["node:", "java.", "javax.", "jdk.", "sun.", "java/"];
+// How the names of code begin that a Java machine makes for itself, not of a method.
+const MADE_BY_JAVA: [&str; 5] = [
+    "Interpreter",
+    "StubRoutines (",
+    "RuntimeStub ",
+    "I2C/C2I adapters",
+    "vtable stub",
+];
 // Functions that start programs and threads.
 const STARTS: [&str; 6] = [
     "_start",
@@ -46,6 +54,13 @@ const STARTS: [&str; 6] = [
     "start_thread",
     "clone3",
 ];
+
+// Whether a function starts programs or threads.
+pub(super) fn is_start(function: &Function) -> bool {
+    // Without the version of the symbol.
+    let name = function.name.split('@').next();
+    name.is_some_and(|name| STARTS.contains(&name))
+}
 
 pub(super) struct Rules<'a> {
     profile: &'a Profile,
@@ -65,7 +80,10 @@ impl<'a> Rules<'a> {
             crates: FxHashSet::default(),
         };
         let modules = profile.modules.ids();
-        let programs: Vec<ModuleId> = modules.filter(|&it| rules.is_program(it)).collect();
+        let is_runtime = |it| Runtime::of_name(&profile.modules[it].name).is_some();
+        let programs: Vec<ModuleId> = modules
+            .filter(|&it| rules.is_program(it) && !is_runtime(it))
+            .collect();
         for module in programs {
             let directories = profile
                 .source
@@ -123,16 +141,22 @@ impl<'a> Rules<'a> {
             return owner("[kernel]", OwnerKind::Kernel);
         }
         let path = function.declared_at.as_ref().map(|line| line.file.as_str());
-        if let Some(known) = path.and_then(|path| self.by_path(path, function)) {
-            return known;
-        }
         // A runtime's own code is not what someone wrote who runs a script with it.
-        if Runtime::of_name(&module.name).is_some() {
-            return owner(&module.name, OwnerKind::Library);
+        let is_runtime = Runtime::of_name(&module.name).is_some();
+        let known = path.and_then(|path| self.by_path(path, function));
+        match known {
+            Some(known) if !(is_runtime && known.kind == OwnerKind::Project) => return known,
+            _ if is_runtime => return owner(&module.name, OwnerKind::Library),
+            _ => {}
         }
         let is_generated = module.name.starts_with("[generated");
         let is_library = |word: &str| LIBRARIES_OF_RUNTIMES.iter().any(|it| word.starts_with(it));
-        if is_generated && function.name.split(' ').any(is_library) {
+        let is_made = MADE_BY_JAVA.iter().any(|it| {
+            let rest = function.name.strip_prefix(it);
+            // A method of such a name has a class or a type before it, and parameters.
+            rest.is_some_and(|rest| !rest.starts_with(['.', ':']))
+        });
+        if is_generated && (is_made || function.name.split(' ').any(is_library)) {
             return owner("runtime", OwnerKind::Library);
         }
         if RUNTIME_LIBRARIES
@@ -144,7 +168,7 @@ impl<'a> Rules<'a> {
         }
         // In a program of Rust `main` is made by the compiler, and calls that of the crate.
         let is_generated = function.name == "main" && !self.crates.is_empty();
-        if is_generated || STARTS.contains(&&*function.name) {
+        if is_generated || is_start(function) {
             return owner("start-up", OwnerKind::Standard);
         }
         self.by_name(function)

@@ -22,7 +22,7 @@ mod schedulers;
 pub use charged::{Charged, Share};
 pub use schedulers::{Scheduled, scheduled};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{IdVec, define_id};
 use crate::profile::{FunctionId, Profile};
@@ -75,6 +75,7 @@ pub struct Owners {
     /// The owners, in order of the first function of each.
     pub owners: IdVec<OwnerId, Owner>,
     of: IdVec<FunctionId, OwnerId>,
+    starts: FxHashSet<FunctionId>,
 }
 
 impl Owners {
@@ -115,7 +116,13 @@ impl Owners {
                 .or_insert_with_key(|owner| owners.push(owner.clone()));
             of.push(owner);
         }
-        Owners { owners, of }
+        let functions = profile.functions.enumerate();
+        let starts = functions.filter(|(_, function)| classify::is_start(function));
+        Owners {
+            owners,
+            of,
+            starts: starts.map(|(id, _)| id).collect(),
+        }
     }
 
     /// The owner of a function.
@@ -126,6 +133,11 @@ impl Owners {
     /// The number of the owner of a function.
     pub fn id_of(&self, function: FunctionId) -> OwnerId {
         self.of[function]
+    }
+
+    /// Whether a function only starts programs or threads.
+    pub fn is_start(&self, function: FunctionId) -> bool {
+        self.starts.contains(&function)
     }
 
     /// Whether a function is the user's own code.

@@ -176,9 +176,15 @@ impl Report {
             return Vec::new();
         }
         let own: Vec<_> = self.own.iter().filter(is_named).collect();
-        match own.is_empty() {
-            true => self.all.iter().filter(is_named).collect(),
-            false => own,
+        // A script that starts a runtime is not what the user asks about.
+        let least = subject.selection.total() / TWENTIETH;
+        match own.iter().any(|(row, _)| row.total >= least) {
+            true => own,
+            false => {
+                let starts = |row: &Row| self.charged.owners.is_start(row.function);
+                let all = self.all.iter().filter(is_named);
+                all.filter(|(row, _)| !starts(row)).collect()
+            }
         }
     }
 
