@@ -138,11 +138,11 @@ class Screen:
             quality = self.report["quality"]
             right = 100 * quality["rooted"]["samples"] / quality["stacks"]
             self.expect(abs(float(complete[1]) - right) <= 0.0501, f"complete: {right}: {line}")
-        lower = re.search(rf"totals up to {NUMBER} too low", line)
+        lower = re.search(rf"totals up to {NUMBER} points too low", line)
         if lower:
             rows = [row["total_limit"] - row["total"] for row in self.flat["functions"] if row.get("total_limit")]
             self.expect(float(lower[1]) <= max(map(self.share, rows), default=0) + 0.5, f"too low: {line}")
-        points = re.search(rf"±{NUMBER} points(?: \(first row ±{NUMBER}\))?", line)
+        points = re.search(rf"±{NUMBER}(?: \(hottest ±{NUMBER}\)| points)", line)
         if points:
             most = self.report["sampling_error"]["points"]
             self.expect(abs(float(points[1]) - most) <= 0.0501, f"error of {most}: {line}")

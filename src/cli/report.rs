@@ -63,7 +63,7 @@ The first screen, from the answer to what to do next:
 
   heaviest path: main 98.2 → c_parse_file 40.8    totals, outermost first
   where: cc1plus 80.2 %, kernel 13.3 %, …         self time, adds up to 100 %
-  stacks: 99.9 % complete; ±3.0 points (first row ±1.1)  how far to trust
+  stacks: 99.9 % complete; ±3.0 (hottest ±1.1)    how far to trust
   note: …                                         what is not known
   next: proftool tree …                           commands about this result
 

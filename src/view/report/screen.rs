@@ -309,7 +309,7 @@ impl Report {
             let mut text = format!("stacks: {complete} % complete");
             let whole = subject.selection.total();
             if let Some(points) = self.largest_doubt(whole).filter(|&points| points >= 1.0) {
-                text.push_str(&format!(", totals up to {points:.0} too low"));
+                text.push_str(&format!("; totals up to {points:.0} points too low"));
             }
             parts.push(text);
         }
@@ -325,7 +325,7 @@ impl Report {
                 // The half width is that of a share of one half.
                 let first = 100.0 * half_width * 2.0 * (share * (1.0 - share)).sqrt();
                 let most = 100.0 * half_width;
-                parts.push(format!("±{most:.1} points (first row ±{first:.1})"));
+                parts.push(format!("±{most:.1} (hottest ±{first:.1})"));
             }
             _ => parts.extend(certainty::line(subject, &self.sampling_error)),
         }
