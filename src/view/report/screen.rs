@@ -257,6 +257,8 @@ impl Report {
                 owner == OwnerKind::Project || divides && owner != OwnerKind::Mark
             })
             .collect();
+        // Of one that calls itself the outermost: what it leads to says more.
+        steps.dedup_by_key(|place| nodes[*place].function);
         steps.truncate(STEPS);
         if steps.len() < 2 {
             return None;

@@ -12,6 +12,7 @@ mod debug_files;
 mod doctor;
 mod exports;
 mod filters;
+mod first_screen;
 mod flame_graphs;
 mod folded;
 mod foreign_profiles;
