@@ -251,25 +251,15 @@ impl Unwinder {
                 deps: Dependencies::default(),
                 words: &mut trail.words,
             };
-            let (caller, is_signal_frame) = match known {
-                Known::Row(row) => {
-                    is_ruled = true;
-                    (frame.leave(row), row.is_signal_frame)
-                }
-                Known::Unmapped => (Err(Stop::Missing), false),
-                Known::Foreign => {
-                    is_ruled = false;
-                    (Err(Stop::Missing), false)
-                }
-                Known::Entry => (Err(Stop::Outermost), false),
-                Known::Unruled => {
-                    is_ruled = false;
-                    if has_chain {
-                        guessed.get_or_insert(frames.len() - first);
-                    }
-                    (frame.leave_by_frame_pointer(), false)
-                }
-            };
+            match known {
+                Known::Row(_) => is_ruled = true,
+                Known::Foreign | Known::Unruled => is_ruled = false,
+                Known::Unmapped | Known::Entry => {}
+            }
+            if matches!(known, Known::Unruled) && has_chain {
+                guessed.get_or_insert(frames.len() - first);
+            }
+            let (caller, is_signal_frame) = frame.leave_as(known);
             let mut deps = frame.deps;
             // What a handler returns to was put there by the kernel; nothing there has called.
             let found = if is_signal_frame {
@@ -288,14 +278,8 @@ impl Unwinder {
                     deps,
                 });
             }
-            if is_signal_frame {
-                let pointers = inner_stack_pointer.zip(registers.stack_pointer());
-                was_other_stack |= pointers.is_some_and(|(inner, outer)| {
-                    outer
-                        .checked_sub(inner)
-                        .is_none_or(|bytes| bytes > SIGNAL_FRAME_LIMIT)
-                });
-            }
+            let pointers = inner_stack_pointer.zip(registers.stack_pointer());
+            was_other_stack |= is_signal_frame && pointers.is_some_and(are_of_two_stacks);
             pc = match caller {
                 Ok(0) | Err(Stop::Missing) if !is_ruled => return End::Unruled,
                 Ok(0) | Err(Stop::Outermost) => {
@@ -318,7 +302,25 @@ impl Unwinder {
     }
 }
 
+/// Whether the stack pointers of a signal handler, and of what it has interrupted, are of different
+/// stacks.
+fn are_of_two_stacks((inner, outer): (u64, u64)) -> bool {
+    let bytes = outer.checked_sub(inner);
+    bytes.is_none_or(|bytes| bytes > SIGNAL_FRAME_LIMIT)
+}
+
 impl Frame<'_, '_> {
+    /// Makes the registers those of the caller by what is known of the code; returns where the
+    /// caller goes on, and whether this was the frame of a signal handler.
+    fn leave_as(&mut self, known: Known<'_>) -> (Result<u64, Stop>, bool) {
+        match known {
+            Known::Row(row) => (self.leave(row), row.is_signal_frame),
+            Known::Unruled => (self.leave_by_frame_pointer(), false),
+            Known::Entry => (Err(Stop::Outermost), false),
+            Known::Unmapped | Known::Foreign => (Err(Stop::Missing), false),
+        }
+    }
+
     /// Makes the registers those of the caller; returns where the caller goes on.
     ///
     /// ```text
