@@ -113,7 +113,7 @@ impl CaveatKind {
         self.row().is_minor
     }
 
-    /// What would help; [`Caveat::remedies`](super::Caveat::remedies) knows more.
+    /// What would help; [`Caveat::remedy`](super::Caveat::remedy) knows more.
     pub fn remedy(self) -> Option<Remedy> {
         self.row().remedy
     }
