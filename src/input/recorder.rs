@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use crate::base::workers::{self, Workers};
+use crate::base::workers::{self, Worker, Workers};
 use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::sampler::Stage;
@@ -36,12 +36,18 @@ pub fn unwinding<T>(unwinds: bool, record: impl FnOnce(Option<&mut dyn Stage>) -
     if !unwinds {
         return record(None);
     }
-    workers::scope(|workers| record(Some(&mut Unwinder::new(workers))))
+    workers::scope(|workers| {
+        let mut unwinder = Unwinder::new(workers);
+        let result = record(Some(&mut unwinder));
+        unwinder.join();
+        result
+    })
 }
 
 /// The unwinder, as the sampler sees it.
 struct Unwinder<'scope, 'env> {
     workers: Workers<'scope, 'env>,
+    thread: Option<Worker<'scope, ()>>,
     waiting: Arc<AtomicUsize>,
     /// To the thread; `None` before the beginning and after the end.
     given: Option<Sender<Vec<u8>>>,
@@ -62,12 +68,24 @@ impl<'scope, 'env> Unwinder<'scope, 'env> {
     fn new(workers: Workers<'scope, 'env>) -> Self {
         Unwinder {
             workers,
+            thread: None,
             waiting: Arc::default(),
             given: None,
             done: None,
             ready: VecDeque::new(),
             spare: Vec::new(),
             kept: 0,
+        }
+    }
+
+    /// Waits until the thread is gone, not only its work. A command that is left behind becomes the
+    /// child of any thread that is there when the recorder's own ends, and would get the kernel's
+    /// SIGTERM once more when that ends.
+    fn join(mut self) {
+        self.given = None;
+        self.done = None;
+        if let Some(Err(panic)) = self.thread.take().map(Worker::join) {
+            std::panic::resume_unwind(panic);
         }
     }
 
@@ -84,11 +102,11 @@ impl Stage for Unwinder<'_, '_> {
         let (does, done) = mpsc::channel();
         let waiting = self.waiting.clone();
         let work = move || unwind((head, records), &given, &does, &waiting);
-        let is_started = self.workers.start(work).is_ok();
-        if is_started {
+        self.thread = self.workers.start(work).ok();
+        if self.thread.is_some() {
             (self.given, self.done) = (Some(give), Some(done));
         }
-        is_started
+        self.thread.is_some()
     }
 
     fn room(&mut self) -> Vec<u8> {

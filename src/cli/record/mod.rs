@@ -254,7 +254,9 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         counts::report(&counter, args.counts_limit);
     }
     let chosen = (&options, args.sampling.time());
-    if let Some(judged) = judged.filter(|_| recording.samples > 0)
+    // At a second signal there is no time for it.
+    let is_asked = recording.samples > 0 && recording.left_at.is_none();
+    if let Some(judged) = judged.filter(|_| is_asked)
         && let Some(line) = stack_choice::after(&args.output, recording.bytes, &judged, chosen)
     {
         tell(&line);
