@@ -111,7 +111,7 @@ pub fn unwound_again(kept: &Path, to: &Path, late: usize) -> u64 {
             }
             at += size;
         }
-        out.extend(records.round(round, false));
+        out.extend(records.round(round, late == 1));
         out.extend(records.finish());
         records.kept()
     });
