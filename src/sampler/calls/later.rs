@@ -63,13 +63,13 @@ impl Counting {
             report = self.bell.waiting();
         }
         self.settle(child);
-        self.free_lost_lock();
+        self.free_lost_lock(planner);
         self.keep_limit(planner);
     }
 
     // Frees the lock if who has it was killed, or does not report: a signal handler may have come
     // first, and not return.
-    fn free_lost_lock(&mut self) {
+    fn free_lost_lock(&mut self, planner: &mut CallCounter) {
         let holder = self.bell.holder();
         if holder == 0 || self.bell.waiting().is_some() {
             self.held = None;
@@ -85,6 +85,8 @@ impl Counting {
         if is_lost {
             // If it reports after all, that may mix with what others report.
             self.areas.refuse_any();
+            let reason = "a thread that was about to report did not for seconds";
+            planner.refused(Path::new(LATER), reason);
         }
     }
 
