@@ -67,7 +67,7 @@ def recorders(proftool, perf, samply, stacks, rate):
     if perf:
         yield "perf", f"{perf} record -q --call-graph {stacks} -F {rate}"
     if samply and stacks == "dwarf":
-        yield "samply", f"{samply} record -q --save-only -r {rate}"
+        yield "samply", f"{samply} record --save-only -r {rate}"
 
 
 def recording(runs, cache, proftool, part):
