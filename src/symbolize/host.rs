@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use crate::base::{Avma, BuildId, CaveatKind};
 use crate::binary::Kallsyms;
@@ -81,7 +82,7 @@ impl Host {
         if !self.may_have_made(&trace.recording) {
             return other("the running kernel is another release");
         }
-        let symbols = self.symbols(&trace.recording)?;
+        let symbols = self.symbols(trace.recording.written)?;
         let Some(Avma(now)) = symbols.text() else {
             return other("the running kernel does not tell where its text is");
         };
@@ -100,16 +101,16 @@ impl Host {
         }
     }
 
-    /// Reads the symbols.
-    pub(super) fn prepare(&self, recording: &Recording) {
+    /// Reads the symbols, for a recording that was made at this time.
+    pub(super) fn prepare(&self, made: Option<SystemTime>) {
         // Errors are reported when they are used.
-        let _ = self.symbols(recording);
+        let _ = self.symbols(made);
     }
 
-    fn symbols(&self, recording: &Recording) -> Symbols {
+    fn symbols(&self, made: Option<SystemTime>) -> Symbols {
         const LIST: &str = "/proc/kallsyms";
         let list = || match &self.cache {
-            Some(cache) => Kallsyms::read_cached(Path::new(LIST), cache, recording.written),
+            Some(cache) => Kallsyms::read_cached(Path::new(LIST), cache, made),
             None => Kallsyms::read(Path::new(LIST)),
         };
         let read = || match list() {

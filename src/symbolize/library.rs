@@ -108,9 +108,8 @@ impl Library {
                 }
             }
             ImageKind::Kernel { .. } if self.host.is_or_may_be(image) => {
-                let unknown = Recording::default();
-                let recording = self.recording.as_ref().unwrap_or(&unknown);
-                self.host.prepare(recording);
+                let recording = self.recording.as_ref();
+                self.host.prepare(recording.and_then(|it| it.written));
             }
             _ => {}
         }

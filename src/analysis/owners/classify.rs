@@ -37,13 +37,15 @@ const RUNTIME_LIBRARIES: [&str; 12] = [
 // How a word of the names of generated functions begins that are not the user's: files of Node.js,
 // packages of Java.
 const LIBRARIES_OF_RUNTIMES: [&str; 6] = ["node:", "java.", "javax.", "jdk.", "sun.", "java/"];
-// How the names of code begin that a Java machine makes for itself, not of a method.
-const MADE_BY_JAVA: [&str; 5] = [
+// Code that a Java machine makes for itself, as its map of symbols names it.
+const MADE_BY_JAVA: [&str; 7] = [
     "Interpreter",
-    "StubRoutines (",
-    "RuntimeStub ",
     "I2C/C2I adapters",
-    "vtable stub",
+    "vtable chunks",
+    "DeoptimizationBlob",
+    "ExceptionBlob",
+    "SafepointBlob",
+    "UncommonTrapBlob",
 ];
 // Functions that start programs and threads.
 const STARTS: [&str; 6] = [
@@ -54,6 +56,10 @@ const STARTS: [&str; 6] = [
     "start_thread",
     "clone3",
 ];
+
+fn is_made_by_java(name: &str) -> bool {
+    MADE_BY_JAVA.contains(&name) || name.starts_with("StubRoutines (")
+}
 
 // Whether a function starts programs or threads.
 pub(super) fn is_start(function: &Function) -> bool {
@@ -151,12 +157,9 @@ impl<'a> Rules<'a> {
         }
         let is_generated = module.name.starts_with("[generated");
         let is_library = |word: &str| LIBRARIES_OF_RUNTIMES.iter().any(|it| word.starts_with(it));
-        let is_made = MADE_BY_JAVA.iter().any(|it| {
-            let rest = function.name.strip_prefix(it);
-            // A method of such a name has a class or a type before it, and parameters.
-            rest.is_some_and(|rest| !rest.starts_with(['.', ':']))
-        });
-        if is_generated && (is_made || function.name.split(' ').any(is_library)) {
+        if is_generated
+            && (is_made_by_java(&function.name) || function.name.split(' ').any(is_library))
+        {
             return owner("runtime", OwnerKind::Library);
         }
         if RUNTIME_LIBRARIES
@@ -374,4 +377,21 @@ fn crate_of(name: &str) -> Option<&str> {
     let (first, _) = rest.split_once("::")?;
     let is_word = first.chars().all(|c| c.is_alphanumeric() || c == '_');
     (is_word && !first.is_empty()).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_made_by_java;
+
+    #[test]
+    fn a_method_whose_name_begins_as_javas_own_code_is_the_users() {
+        assert!(is_made_by_java("Interpreter") && is_made_by_java("StubRoutines (1)"));
+        for own in [
+            "void Interpreter.run()",
+            "InterpreterLoop",
+            "StubRoutines.make",
+        ] {
+            assert!(!is_made_by_java(own), "{own}");
+        }
+    }
 }

@@ -198,7 +198,7 @@ impl Session {
         Ok(bytes)
     }
 
-    /// From now on what programs were started with is taken out of copies before they are handed out.
+    /// From now on copies are handed out without what programs were started with.
     pub(in crate::sampler) fn clear_arguments(&mut self) {
         self.trimmer.iter_mut().for_each(Trimmer::clear_arguments);
     }
