@@ -311,7 +311,8 @@ impl Report {
             let mut text = format!("stacks: {complete} % complete");
             let whole = subject.selection.total();
             if let Some(points) = self.largest_doubt(whole).filter(|&points| points >= 1.0) {
-                text.push_str(&format!("; totals up to {points:.0} points too low"));
+                let noun = if points < 1.5 { "point" } else { "points" };
+                text.push_str(&format!("; totals up to {points:.0} {noun} too low"));
             }
             parts.push(text);
         }
