@@ -275,11 +275,17 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             None => ByChain::New(None),
         };
         let key = match by_chain {
-            ByChain::Counted(path) => {
-                if let Some(thread) = thread {
+            ByChain::Counted(chain) => {
+                // Its path is one more place in memory: few samples ask for it.
+                if let Some(thread) = thread.filter(|_| self.timed.is_some()) {
+                    let path = self.known_chains.stack(chain).path;
                     self.note_time((sample.event, thread, path), self.since(sample), weight);
                 }
-                return self.leaves_with(tid, path, is_switch, is_copied);
+                if is_switch || is_copied {
+                    let path = self.known_chains.stack(chain).path;
+                    self.leaves_with(tid, path, is_switch, is_copied);
+                }
+                return;
             }
             ByChain::New(key) => key,
         };

@@ -6,13 +6,13 @@ use crate::perfdata::{Record, Sample};
 use super::super::chain;
 use super::super::known_chains::{Circumstances, Key, KnownChains};
 use super::super::samples::SampleKey;
-use super::super::{AddressPathId, TraceEventId, TraceThreadId};
+use super::super::{TraceEventId, TraceThreadId};
 use super::Tracer;
 
 /// What is known of the chain of a sample.
 pub(super) enum ByChain {
-    /// It occurred before, with this path, and the sample was counted.
-    Counted(AddressPathId),
+    /// It occurred before, is in this place, and the sample was counted.
+    Counted(usize),
     /// It is new, and is remembered by this key, if there is one.
     New(Option<Key>),
 }
@@ -66,7 +66,7 @@ impl Tracer<'_, '_, '_> {
         match known {
             Some(chain) => {
                 self.samples.take_room(event, weight);
-                ByChain::Counted(self.known_chains.stack(chain).path)
+                ByChain::Counted(chain)
             }
             None => ByChain::New(Some(key)),
         }
