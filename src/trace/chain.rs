@@ -263,7 +263,8 @@ pub(super) fn links(
     });
     let all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode)
         .take_while(|&(_, space, _)| space != Space::User || lbr.is_none());
-    links.extend(all.map(|(_, space, address)| by_frame_pointer(space, address)));
+    // As one loop: pulled out one by one, each passes through memory.
+    all.for_each(|(_, space, address)| links.push(by_frame_pointer(space, address)));
     let recorded = links.len();
     let mode_space = Space::of(mode);
     // A recorder may ask for the user's part of the stacks only. The code that ran is in the
