@@ -1,5 +1,7 @@
 //! Delivers records: the sorted ones in order of time, and those that need no sorting at once.
 
+use std::hint::black_box;
+
 use linux_perf_event_reader::{PerfEventHeader, RecordType, constants};
 
 use crate::base::CaveatKind;
@@ -15,25 +17,29 @@ use super::sample::Sample;
 use super::sorter::Waiting;
 use super::split::{self, Split};
 
+// The most records of a batch. The places in memory of so many samples are on their way at once.
+const BATCH: usize = 16;
+
 impl Reader {
     /// Hands out all records that wait and are not later than `limit`, in order.
-    pub(super) fn hand_out<V: FnMut(&Reader, &Record<'_>)>(
+    pub(super) fn hand_out<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
         limit: u64,
         state: &mut State,
         visit: &mut V,
     ) -> Result<(), Error> {
         let due = state.sorter.take(limit);
-        for waiting in due {
+        let most = if state.spill.is_empty() { BATCH } else { 1 };
+        for batch in due.chunks(most) {
             // What is on disk came before what is in memory.
-            self.hand_out_spilled(waiting.time, state, visit)?;
-            state.sorter.hands_out(waiting.time);
-            self.hand_out_one(waiting, state, visit);
+            let next = batch.first().map_or(limit, |waiting| waiting.time);
+            self.hand_out_spilled(next, state, visit)?;
+            self.hand_out_batch(batch, state, visit);
         }
         self.hand_out_spilled(limit, state, visit)
     }
 
-    fn hand_out_spilled<V: FnMut(&Reader, &Record<'_>)>(
+    fn hand_out_spilled<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
         limit: u64,
         state: &mut State,
@@ -49,7 +55,7 @@ impl Reader {
     }
 
     /// Makes room where more waits than is to be held in memory.
-    pub(super) fn make_room<V: FnMut(&Reader, &Record<'_>)>(
+    pub(super) fn make_room<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
         state: &mut State,
         visit: &mut V,
@@ -93,51 +99,82 @@ impl Reader {
         }
     }
 
-    fn hand_out_one<V: FnMut(&Reader, &Record<'_>)>(
+    fn hand_out_batch<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
-        waiting: Waiting,
+        batch: &[Waiting],
         state: &mut State,
         visit: &mut V,
     ) {
-        if let Some(buffer) = state.buffers.of(waiting.buffer) {
+        // The processor fetches the headers of all at once, where it would wait for each.
+        for waiting in batch {
+            let buffer = state.buffers.of(waiting.buffer);
+            black_box(buffer.and_then(|it| it.bytes().get(waiting.start as usize).copied()));
+        }
+        let mut records = Vec::with_capacity(batch.len());
+        for waiting in batch {
+            state.sorter.hands_out(waiting.time);
+            let Some(buffer) = state.buffers.of(waiting.buffer) else {
+                continue;
+            };
             let start = waiting.start as usize;
-            let place = buffer.place(start);
-            if let Split::Record(header, body) = split::first(&buffer.bytes()[start..], self.endian)
-            {
-                self.deliver_one(&header, body, (place, Owner(Some(buffer))), visit);
+            let place = (buffer.place(start), Owner(Some(buffer)));
+            let bytes = buffer.bytes().get(start..).unwrap_or_default();
+            if let Split::Record(header, body) = split::first(bytes, self.endian) {
+                records.extend(self.parse(&header, body, place));
             }
         }
-        state.buffers.done(waiting.buffer);
+        visit(self, &records);
+        drop(records);
+        for waiting in batch {
+            state.buffers.done(waiting.buffer);
+        }
     }
 
-    pub(super) fn deliver_one<V: FnMut(&Reader, &Record<'_>)>(
+    pub(super) fn deliver_one<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
         header: &PerfEventHeader,
         body: &[u8],
-        (offset, owner): (u64, Owner<'_>),
+        place: (u64, Owner<'_>),
         visit: &mut V,
     ) {
+        if let Some(record) = self.parse(header, body, place) {
+            visit(self, &[record]);
+        }
+    }
+
+    /// Parses a record. What is wrong with one that cannot be handed out becomes a caveat.
+    fn parse<'a>(
+        &mut self,
+        header: &PerfEventHeader,
+        body: &'a [u8],
+        (offset, owner): (u64, Owner<'a>),
+    ) -> Option<Record<'a>> {
         let kind = RecordType(header.type_);
         let Some(layout) = self.layouts.first() else {
             let flaw = Flaw::Fact("it comes before any event is described");
-            return self.skip(header.type_, offset, flaw);
+            self.skip(header.type_, offset, flaw);
+            return None;
         };
         #[cfg(feature = "record")]
         let bytes = body;
         let (time, origin, body) = if kind == RecordType::SAMPLE {
             let Some(event) = self.event_of_sample(body) else {
                 let id = layout.id_of_sample(body).unwrap_or(0);
-                return self
-                    .caveats
+                self.caveats
                     .add_with(CaveatKind::UnknownEvent, 1, || format!("id {id}"));
+                return None;
             };
             match Sample::parse(body, event, &self.layouts[event]) {
                 Ok(sample) => (sample.time, Origin::default(), Body::Sample(sample)),
-                Err(flaw) => return self.skip(header.type_, offset, flaw),
+                Err(flaw) => {
+                    self.skip(header.type_, offset, flaw);
+                    return None;
+                }
             }
         } else {
             if type_name(header.type_).is_none() {
-                return self.unknown(header.type_, offset);
+                self.unknown(header.type_, offset);
+                return None;
             }
             let layout = self.layout_of(body).unwrap_or(layout);
             let (fields, time) = layout.split(body);
@@ -152,10 +189,13 @@ impl Reader {
             };
             match record::parse_fields(kind, misc, fields, self.endian) {
                 Ok(body) => (time, origin, body),
-                Err(flaw) => return self.skip(header.type_, offset, flaw),
+                Err(flaw) => {
+                    self.skip(header.type_, offset, flaw);
+                    return None;
+                }
             }
         };
-        let record = Record {
+        Some(Record {
             kind: kind.0,
             misc: header.misc,
             offset,
@@ -165,8 +205,7 @@ impl Reader {
             #[cfg(feature = "record")]
             body_bytes: bytes,
             owner,
-        };
-        visit(self, &record);
+        })
     }
 
     pub(super) fn unknown(&mut self, kind: u32, offset: u64) {
@@ -230,8 +269,9 @@ mod tests {
         let mut reader = empty_recording(4, 1 << 18);
         let mut state = State::with(Sorter::of_all(), most, true);
         let mut seen = Vec::new();
-        let mut visit = |_: &Reader, record: &Record<'_>| {
-            seen.push((record.time.unwrap_or(0), record.offset));
+        let mut visit = |_: &Reader, records: &[Record<'_>]| {
+            let places = records.iter().map(|it| (it.time.unwrap_or(0), it.offset));
+            seen.extend(places);
         };
         let mut offset = 0;
         for times in times.chunks(in_a_buffer) {
@@ -264,7 +304,7 @@ mod tests {
     fn one_record_in_each_buffer_keeps_memory_within_the_limit() {
         let mut reader = empty_recording(4, 1 << 18);
         let mut state = State::with(Sorter::by_rounds(), 10_000, false);
-        let mut visit = |_: &Reader, _: &Record<'_>| ();
+        let mut visit = |_: &Reader, _: &[Record<'_>]| ();
         for time in 0..100 {
             // The first of each is far in the future: nothing but everything can be handed out.
             let mut bytes = record(u64::MAX - time);

@@ -35,8 +35,9 @@ impl Feed {
         &self.reader
     }
 
-    /// Takes whole records. Records without a time are handed out at once.
-    pub fn append(&mut self, records: Vec<u8>, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+    /// Takes whole records. Records without a time are handed out at once. `visit` gets several
+    /// where they follow one another.
+    pub fn append(&mut self, records: Vec<u8>, visit: &mut impl FnMut(&Reader, &[Record<'_>])) {
         let buffer = Buffer::of_file(records, self.at);
         self.at += buffer.bytes().len() as u64;
         // The place where it would go on: all of it was taken, since nothing comes behind.
@@ -47,18 +48,18 @@ impl Feed {
     }
 
     /// Ends a round, in which all buffers of the kernel were read once: hands out what is complete.
-    pub fn end_round(&mut self, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+    pub fn end_round(&mut self, visit: &mut impl FnMut(&Reader, &[Record<'_>])) {
         if let Some(limit) = self.state.sorter.end_round() {
             self.hand_out(limit, visit);
         }
     }
 
     /// Nothing more is to come: hands out what waits.
-    pub fn finish(&mut self, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+    pub fn finish(&mut self, visit: &mut impl FnMut(&Reader, &[Record<'_>])) {
         self.hand_out(u64::MAX, visit);
     }
 
-    fn hand_out(&mut self, limit: u64, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+    fn hand_out(&mut self, limit: u64, visit: &mut impl FnMut(&Reader, &[Record<'_>])) {
         let result = self.reader.hand_out(limit, &mut self.state, visit);
         debug_assert!(result.is_ok(), "nothing is read from a disk");
     }
@@ -130,7 +131,10 @@ mod tests {
     fn a_round_is_handed_out_in_order_when_the_next_has_ended() {
         let mut feed = Feed::new(reader());
         let times = std::cell::RefCell::new(Vec::new());
-        let mut visit = |_: &Reader, record: &Record<'_>| times.borrow_mut().extend(record.time);
+        let mut visit = |_: &Reader, records: &[Record<'_>]| {
+            let all = records.iter().filter_map(|record| record.time);
+            times.borrow_mut().extend(all);
+        };
         feed.append([record(5), record(7)].concat(), &mut visit);
         feed.append(record(6), &mut visit);
         feed.end_round(&mut visit);

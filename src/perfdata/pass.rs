@@ -104,8 +104,24 @@ impl Reader {
     /// Errors of reading, and recordings that describe no event. Damaged contents are caveats.
     pub fn visit(
         &mut self,
-        mut progress: impl FnMut(u64),
+        progress: impl FnMut(u64),
         mut visit: impl FnMut(&Reader, &Record<'_>),
+    ) -> Result<Pass, Error> {
+        self.visit_batches(progress, |reader, records| {
+            records.iter().for_each(|record| visit(reader, record));
+        })
+    }
+
+    /// Does what [`visit`](Self::visit) does, and hands out several records at once where they
+    /// follow one another: a visitor can look ahead.
+    ///
+    /// # Errors
+    ///
+    /// As `visit`.
+    pub fn visit_batches(
+        &mut self,
+        mut progress: impl FnMut(u64),
+        mut visit: impl FnMut(&Reader, &[Record<'_>]),
     ) -> Result<Pass, Error> {
         self.begin_pass();
         let mut state = State::new(self.order());
@@ -148,7 +164,7 @@ impl Reader {
         }
     }
 
-    fn visit_source<V: FnMut(&Reader, &Record<'_>)>(
+    fn visit_source<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
         source: &mut Source,
         data: Section,
@@ -185,7 +201,7 @@ impl Reader {
 
     /// Takes the records of a buffer apart. `last`: nothing comes behind it; `end`: where the data
     /// ends in the file.
-    pub(super) fn split_buffer<V: FnMut(&Reader, &Record<'_>)>(
+    pub(super) fn split_buffer<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
         buffer: Buffer,
         state: &mut State,
@@ -287,7 +303,7 @@ impl Reader {
         Ok(next)
     }
 
-    fn decompress<V: FnMut(&Reader, &Record<'_>)>(
+    fn decompress<V: FnMut(&Reader, &[Record<'_>])>(
         &mut self,
         header: &PerfEventHeader,
         body: &[u8],

@@ -93,8 +93,7 @@ impl Spill {
         !self.is_full
     }
 
-    #[cfg(test)]
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
 

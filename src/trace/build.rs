@@ -39,8 +39,8 @@ pub fn read(
                 Dumps::timed(jit, misfits.clone()),
                 &mut on_hit,
             );
-            let pass = reader.visit(&mut progress, |reader, record| {
-                tracer.record(reader, record)
+            let pass = reader.visit_batches(&mut progress, |reader, records| {
+                tracer.records(reader, records);
             })?;
             // Known only in the end: the names of the samples before depend on it.
             let found = tracer.dumps.misfits();

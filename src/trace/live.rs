@@ -78,21 +78,21 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
     /// Takes whole records.
     pub fn append(&mut self, records: Vec<u8>) {
         let tracer = &mut self.tracer;
-        let visit = &mut |reader: &Reader, record: &Record<'_>| tracer.record(reader, record);
+        let visit = &mut |reader: &Reader, records: &[Record<'_>]| tracer.records(reader, records);
         self.feed.append(records, visit);
     }
 
     /// Ends a round, in which all buffers of the kernel were read once.
     pub fn end_round(&mut self) {
         let tracer = &mut self.tracer;
-        let visit = &mut |reader: &Reader, record: &Record<'_>| tracer.record(reader, record);
+        let visit = &mut |reader: &Reader, records: &[Record<'_>]| tracer.records(reader, records);
         self.feed.end_round(visit);
     }
 
     /// Nothing more is to come.
     pub fn finish(&mut self) {
         let tracer = &mut self.tracer;
-        let visit = &mut |reader: &Reader, record: &Record<'_>| tracer.record(reader, record);
+        let visit = &mut |reader: &Reader, records: &[Record<'_>]| tracer.records(reader, records);
         self.feed.finish(visit);
     }
 

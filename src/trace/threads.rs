@@ -108,6 +108,13 @@ impl Threads {
         id
     }
 
+    /// The thread of these numbers, if it has occurred with its present name.
+    pub(super) fn known(&self, pid: i32, tid: i32) -> Option<TraceThreadId> {
+        let last = self.last.filter(|&(last, _)| last == (pid, tid));
+        let known = last.map(|(_, id)| id);
+        known.or_else(|| self.current.get(&(pid, tid)).copied())
+    }
+
     fn find(&mut self, pid: i32, tid: i32) -> TraceThreadId {
         if let Some(&id) = self.current.get(&(pid, tid)) {
             return id;

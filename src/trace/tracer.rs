@@ -26,7 +26,7 @@ use super::threads::{Ended, Threads};
 use super::time_range::{Scope, TimeRange};
 use super::timed::TimedSamples;
 use super::{AddressPathId, Image, Trace, TraceEventId, TraceThreadId};
-use chains::ByChain;
+use chains::{Ahead, ByChain};
 use uncounted::Uncounted;
 
 /// Builds a [`Trace`].
@@ -40,6 +40,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) threads: Threads,
     pub(super) stacks: Stacks,
     pub(super) known_chains: KnownChains,
+    /// What was looked up ahead, kept for its memory.
+    ahead: Vec<Option<Ahead>>,
     pub(super) samples: Samples,
     /// How many bytes of each stack were to be copied, by event.
     rooms: IdVec<TraceEventId, u64>,
@@ -104,6 +106,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             threads: Threads::default(),
             stacks: Stacks::default(),
             known_chains: KnownChains::new(),
+            ahead: Vec::new(),
             samples: Samples::default(),
             rooms: IdVec::default(),
             builds: None,
@@ -126,9 +129,20 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    pub(super) fn record(&mut self, reader: &Reader, record: &Record<'_>) {
+    /// Takes records that follow one another.
+    pub(super) fn records(&mut self, reader: &Reader, records: &[Record<'_>]) {
+        let mut ahead = std::mem::take(&mut self.ahead);
+        self.look_ahead(records, &mut ahead);
+        for (place, record) in records.iter().enumerate() {
+            let ahead = ahead.get_mut(place).and_then(Option::take);
+            self.record(reader, record, ahead);
+        }
+        self.ahead = ahead;
+    }
+
+    fn record(&mut self, reader: &Reader, record: &Record<'_>, ahead: Option<Ahead>) {
         match &record.body {
-            Body::Sample(sample) => self.sample(reader, record, sample),
+            Body::Sample(sample) => self.sample(reader, (record, sample), ahead),
             Body::Mapping(mapping) => self.mapping(reader, record, mapping),
             Body::Name {
                 pid,
@@ -222,7 +236,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.counters.remove(&Some(task.tid));
     }
 
-    fn sample(&mut self, reader: &Reader, record: &Record<'_>, sample: &Sample<'_>) {
+    fn sample(
+        &mut self,
+        reader: &Reader,
+        (record, sample): (&Record<'_>, &Sample<'_>),
+        ahead: Option<Ahead>,
+    ) {
         self.learn_events(reader);
         let covered = self.covers(sample);
         self.taken += u64::from(covered);
@@ -271,18 +290,17 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let thread = covered.then(|| self.threads.of(pid, tid));
         // A group's sample is counted for several events.
         let by_chain = match thread.filter(|_| deltas.is_none()) {
-            Some(thread) => self.count_by_chain(record, sample, (pid, thread), weight),
+            Some(thread) => self.count_by_chain(record, sample, (pid, thread), (weight, ahead)),
             None => ByChain::New(None),
         };
         let key = match by_chain {
             ByChain::Counted(chain) => {
                 // Its path is one more place in memory: few samples ask for it.
-                if let Some(thread) = thread.filter(|_| self.timed.is_some()) {
+                if self.timed.is_some() || is_switch || is_copied {
                     let path = self.known_chains.stack(chain).path;
-                    self.note_time((sample.event, thread, path), self.since(sample), weight);
-                }
-                if is_switch || is_copied {
-                    let path = self.known_chains.stack(chain).path;
+                    if let Some(thread) = thread {
+                        self.note_time((sample.event, thread, path), self.since(sample), weight);
+                    }
                     self.leaves_with(tid, path, is_switch, is_copied);
                 }
                 return;

@@ -64,7 +64,7 @@ impl<'o, 'scope, 'env> UnwoundRecords<'o, 'scope, 'env> {
             },
         };
         let pass = &mut unwound.pass;
-        let visit = &mut |reader: &Reader, record: &Record<'_>| pass.record(reader, record);
+        let visit = &mut |reader: &Reader, records: &[Record<'_>]| pass.records(reader, records);
         unwound.feed.append(records, visit);
         // They are in the file already.
         unwound.pass.out.clear();
@@ -77,7 +77,7 @@ impl<'o, 'scope, 'env> UnwoundRecords<'o, 'scope, 'env> {
     pub fn round(&mut self, records: Vec<u8>, is_late: bool) -> Vec<u8> {
         let UnwoundRecords { feed, pass } = self;
         pass.is_late = is_late;
-        let visit = &mut |reader: &Reader, record: &Record<'_>| pass.record(reader, record);
+        let visit = &mut |reader: &Reader, records: &[Record<'_>]| pass.records(reader, records);
         feed.append(records, visit);
         feed.end_round(visit);
         let is_there = |tid: i32| std::path::Path::new(&format!("/proc/{tid}")).exists();
@@ -88,7 +88,7 @@ impl<'o, 'scope, 'env> UnwoundRecords<'o, 'scope, 'env> {
     /// Returns what is left: nothing more is to come.
     pub fn finish(&mut self) -> Vec<u8> {
         let UnwoundRecords { feed, pass } = self;
-        feed.finish(&mut |reader: &Reader, record: &Record<'_>| pass.record(reader, record));
+        feed.finish(&mut |reader: &Reader, records: &[Record<'_>]| pass.records(reader, records));
         std::mem::take(&mut pass.out)
     }
 
@@ -104,9 +104,14 @@ impl<'o, 'scope, 'env> UnwoundRecords<'o, 'scope, 'env> {
 }
 
 impl Pass<'_, '_, '_> {
+    fn records(&mut self, reader: &Reader, records: &[Record<'_>]) {
+        let all = records.iter();
+        all.for_each(|record| self.record(reader, record));
+    }
+
     fn record(&mut self, reader: &Reader, record: &Record<'_>) {
         let Body::Sample(sample) = &record.body else {
-            self.tracer.record(reader, record);
+            self.tracer.records(reader, std::slice::from_ref(record));
             return append(record, &mut self.out);
         };
         if self.sample(reader, record, sample).is_none() {

@@ -43,7 +43,12 @@ fn said(arguments: &[&str], data: &Path) -> String {
 
 /// The weights of a function: self, total.
 fn weights(data: &Path, name: &str) -> Option<(u64, u64)> {
-    let output = proftool(&["flat", "--format", "json"])
+    weights_by("function", data, name)
+}
+
+/// Those of a row of this kind.
+fn weights_by(kind: &str, data: &Path, name: &str) -> Option<(u64, u64)> {
+    let output = proftool(&["flat", "--format", "json", "--by", kind])
         .arg(data)
         .output()
         .unwrap();
@@ -51,6 +56,21 @@ fn weights(data: &Path, name: &str) -> Option<(u64, u64)> {
     let rows = json["functions"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"] == name)?;
     Some((row["self"].as_u64()?, row["total"].as_u64()?))
+}
+
+/// Records are taken several at a time. What the mapping changes is behind some of them only.
+#[test]
+fn equal_stacks_before_and_behind_a_new_mapping_are_of_two_files() {
+    let room = Room::new();
+    let mut recording = recording(0);
+    (1..=10).for_each(|time| recording.sample(sample(time * MS)));
+    recording.mapping(PID, "/nowhere/other", (PROGRAM, 0x1000), 0);
+    recording.mapped_at(7 * MS + 1);
+    let data = room.path("perf.data");
+    recording.write(&data);
+    let of = |name| weights_by("module", &data, name);
+    assert_eq!(of("program"), Some((7 * MS, 7 * MS)));
+    assert_eq!(of("other"), Some((3 * MS, 3 * MS)));
 }
 
 #[test]
