@@ -62,6 +62,10 @@ pub(super) struct Checks<'c, 'h> {
     code: &'c Code<'h>,
     explanations: Explanations<'c, 'h>,
     sites: IdVec<FrameId, OnceCell<Site>>,
+    /// What several questions about a frame begin with, each found once.
+    places: IdVec<FrameId, OnceCell<Option<(FunctionStart, u64)>>>,
+    is_outermost: IdVec<FrameId, OnceCell<bool>>,
+    is_a_start: IdVec<FrameId, OnceCell<bool>>,
     is_same_file: IdVec<ImageId, OnceCell<bool>>,
     verdicts: Memo<(FrameId, FrameId), Rc<Verdict>>,
     /// Pairs of which the outer one is behind no call, and is on some stacks all the same.
@@ -91,6 +95,9 @@ impl<'c, 'h> Checks<'c, 'h> {
             code,
             explanations: Explanations::new(code),
             sites: IdVec::filled(OnceCell::new(), trace.frames.len()),
+            places: IdVec::filled(OnceCell::new(), trace.frames.len()),
+            is_outermost: IdVec::filled(OnceCell::new(), trace.frames.len()),
+            is_a_start: IdVec::filled(OnceCell::new(), trace.frames.len()),
             is_same_file: IdVec::filled(OnceCell::new(), trace.images.len()),
             verdicts: Memo::default(),
             kept: RefCell::default(),
@@ -359,9 +366,11 @@ impl<'c, 'h> Checks<'c, 'h> {
     }
 
     fn place(&self, frame: FrameId) -> Option<(FunctionStart, u64)> {
-        let frame = self.trace.frames[frame];
-        let at = self.before(frame)?;
-        Some((self.code.function_at(frame.image, at)?, at))
+        *self.places[frame].get_or_init(|| {
+            let frame = self.trace.frames[frame];
+            let at = self.before(frame)?;
+            Some((self.code.function_at(frame.image, at)?, at))
+        })
     }
 
     /// The stated address at which a frame is looked up: in its call, if it has called.

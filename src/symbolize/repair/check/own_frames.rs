@@ -100,9 +100,11 @@ impl Checks<'_, '_> {
 
     /// Whether the unwind information says that nothing calls the function of a frame.
     pub(in super::super) fn is_outermost(&self, frame: FrameId) -> bool {
-        let place = self.place(frame);
-        place.is_some_and(|(place, at)| {
-            (self.code.frames).is(place.image, at, |state| state.is_outermost)
+        *self.is_outermost[frame].get_or_init(|| {
+            let place = self.place(frame);
+            place.is_some_and(|(place, at)| {
+                (self.code.frames).is(place.image, at, |state| state.is_outermost)
+            })
         })
     }
 

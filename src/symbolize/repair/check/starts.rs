@@ -48,6 +48,10 @@ impl Checks<'_, '_> {
 
     /// Whether nothing calls the function of an outermost frame.
     pub(in super::super) fn is_a_start(&self, frame: FrameId) -> bool {
+        *self.is_a_start[frame].get_or_init(|| self.find_start(frame))
+    }
+
+    fn find_start(&self, frame: FrameId) -> bool {
         if !self.is_user_code(frame) {
             return false;
         }
@@ -90,10 +94,14 @@ impl Checks<'_, '_> {
         {
             return false;
         }
-        // Outside of a signal handler is what it interrupted.
-        if self.is_interrupted(frame) {
-            return true;
-        }
+        // Outside of a signal handler is what it interrupted. Only the file tells that: it is asked
+        // last.
+        self.has_lost_callers(frame) || self.is_interrupted(frame)
+    }
+
+    /// Whether the caller of a frame in code is missing that nothing has interrupted, and with whose
+    /// function no program or thread starts for certain.
+    fn has_lost_callers(&self, frame: FrameId) -> bool {
         let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
         let Some((place, _)) = self.place(frame) else {
             let caller = self.caller_of_main(frame);
