@@ -74,7 +74,8 @@ pub struct FunctionCode {
     pub indirect_jumps: u64,
     /// Those of these jumps that certainly go through the table of a switch.
     pub switch_jumps: u64,
-    /// Words of initialized data that hold its address: it may be called through them.
+    /// Words of initialized data that hold its address: it may be called through them. They are
+    /// counted only where all code is read: see [`Code::is_whole`].
     pub pointers_in_data: u64,
     /// Whether its address may be known where no pointer to it was found: other files can look it
     /// up by name, or the file computes addresses from distances.

@@ -1,13 +1,15 @@
 //! The tables of a file that are read before its code, for all functions or for a single one.
 
+use std::borrow::Cow;
+use std::hash::BuildHasher;
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::CodeFunctionId;
+use super::part_names;
 use super::resolve::{Facts, Lot, Resolver, id_at};
-use super::split_functions;
-use crate::base::IdVec;
+use crate::base::{IdVec, Svma};
 use crate::binary::{
     Binary, Code, Error, FunctionSymbol, References, Slots, Stretch, SymbolSource,
 };
@@ -22,8 +24,8 @@ pub struct FileTables<'b> {
     ids: Vec<Option<CodeFunctionId>>,
     slots: Slots,
     references: References,
-    // The names of functions that have parts elsewhere, once somebody asks.
-    split: OnceLock<FxHashSet<String>>,
+    // Read once somebody asks.
+    names: OnceLock<FunctionNames>,
 }
 
 impl<'b> FileTables<'b> {
@@ -53,7 +55,7 @@ impl<'b> FileTables<'b> {
             code,
             symbols,
             ids,
-            split: OnceLock::new(),
+            names: OnceLock::new(),
         })
     }
 
@@ -104,16 +106,13 @@ impl<'b> FileTables<'b> {
 
     /// Whether a function with a name starts there, and no part of one.
     pub(super) fn is_named(&self, start: u64) -> bool {
-        let functions = self.binary.functions();
-        let index = functions
-            .binary_search_by_key(&start, |symbol| symbol.start.0)
-            .ok()
-            .filter(|&index| self.id(index).is_some());
-        let symbol = index.and_then(|index| functions.get(index));
+        let index = self.index(Svma(start));
+        let index = index.filter(|&index| self.id(index).is_some());
+        let symbol = index.and_then(|index| self.binary.functions().get(index));
         symbol.is_some_and(|symbol| {
             let name = self.binary.function_name(symbol);
             symbol.source != SymbolSource::Unwind
-                && name.is_some_and(|name| split_functions::whole(&name) == name)
+                && name.is_some_and(|name| part_names::whole(&name) == name)
         })
     }
 
@@ -121,8 +120,90 @@ impl<'b> FileTables<'b> {
         id_at(&self.ids, index)
     }
 
+    /// The function that starts here, if one does.
+    pub(super) fn starting_at(&self, start: Svma) -> Option<CodeFunctionId> {
+        self.id(self.index(start)?)
+    }
+
+    fn index(&self, start: Svma) -> Option<usize> {
+        let functions = self.binary.functions();
+        let by_start = |symbol: &FunctionSymbol| symbol.start;
+        functions.binary_search_by_key(&start, by_start).ok()
+    }
+
+    /// The function that has this address.
+    pub(super) fn id_at(&self, at: Svma) -> Option<CodeFunctionId> {
+        self.starting_at(self.binary.function_at(at)?.start)
+    }
+
+    /// The linkage name of a function.
+    pub(super) fn name(&self, id: CodeFunctionId) -> Option<Cow<'_, str>> {
+        self.binary.function_name(&self.symbols[id])
+    }
+
+    /// The code of these functions.
+    pub(super) fn lots_of_functions(&self, chosen: &FxHashSet<CodeFunctionId>) -> Vec<Lot<'_>> {
+        let indices = chosen
+            .iter()
+            .filter_map(|&id| self.index(self.symbols[id].start));
+        let stretches = indices.flat_map(|index| self.binary.stretches_of(index));
+        let mut stretches: Vec<Stretch> = stretches.collect();
+        stretches.sort_unstable_by_key(|stretch| stretch.start);
+        self.lots_of(&stretches)
+    }
+
+    /// The names of the functions that have parts.
     pub(super) fn split_functions(&self) -> &FxHashSet<String> {
-        self.split
-            .get_or_init(|| split_functions::split(self.binary))
+        &self.names().split
+    }
+
+    /// The functions that have one of these names but for what marks a part.
+    pub(super) fn named(&self, wholes: &FxHashSet<&str>) -> Vec<CodeFunctionId> {
+        let hashes: FxHashSet<u64> = wholes
+            .iter()
+            .map(|whole| FxBuildHasher.hash_one(whole))
+            .collect();
+        let alike = self.names().wholes.enumerate();
+        let alike = alike.filter(|(_, hash)| hashes.contains(hash));
+        let named = alike.filter(|&(id, _)| {
+            let name = self.name(id);
+            name.is_some_and(|name| wholes.contains(part_names::whole(&name)))
+        });
+        named.map(|(id, _)| id).collect()
+    }
+
+    fn names(&self) -> &FunctionNames {
+        self.names.get_or_init(|| FunctionNames::read(self))
+    }
+}
+
+/// The names of a file, half a million perhaps, looked at once.
+struct FunctionNames {
+    /// The names of the functions that have parts.
+    split: FxHashSet<String>,
+    /// For each function the hash of its name without what marks a part; 0 for none.
+    wholes: IdVec<CodeFunctionId, u64>,
+}
+
+impl FunctionNames {
+    fn read(tables: &FileTables) -> FunctionNames {
+        let mut names = FunctionNames {
+            split: FxHashSet::default(),
+            wholes: IdVec::filled(0, tables.symbols.len()),
+        };
+        let functions = tables.binary.functions().iter();
+        for (function, id) in functions.zip(&tables.ids) {
+            let Some(name) = tables.binary.function_name(function) else {
+                continue;
+            };
+            let whole = part_names::whole(&name);
+            if whole != name && !names.split.contains(whole) {
+                names.split.insert(whole.to_owned());
+            }
+            if let Some(id) = *id {
+                names.wholes[id] = FxBuildHasher.hash_one(whole);
+            }
+        }
+        names
     }
 }

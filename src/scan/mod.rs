@@ -23,12 +23,14 @@
 //! a call graph execution profiler", 1982, section 2.
 
 mod aarch64;
+mod chosen;
 mod disassembly;
 mod file_tables;
 mod flow;
 mod frame_setup;
 mod function_starts;
 mod imports;
+mod part_names;
 mod reached;
 mod register_values;
 mod resolve;
@@ -46,6 +48,7 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
+pub use self::chosen::calls_of;
 pub use self::disassembly::{Disassembled, Disassembler, Syntax};
 pub use self::file_tables::FileTables;
 pub use self::frame_setup::{has_no_frame, never_returns};
@@ -57,7 +60,7 @@ pub use self::unlisted::Unlisted;
 
 use self::imports::Imports;
 use self::resolve::{Import, Kind, Resolver, Target};
-use self::split_functions::Parts;
+use self::split_functions::{Parts, Traces};
 use self::thunks::Thunk;
 use self::workers::{ChunkCalls, Scan};
 use crate::base::{IdVec, Svma, define_id};
@@ -92,6 +95,20 @@ pub struct CodeFunction {
     /// calls and jumps count as those of the whole function, and a call of it as a call of the
     /// function.
     pub part_of: Option<CodeFunctionId>,
+}
+
+impl CodeFunction {
+    /// A function of which nothing is known yet.
+    pub fn of(symbol: FunctionSymbol) -> CodeFunction {
+        CodeFunction {
+            symbol,
+            indirect_calls: 0,
+            indirect_jumps: 0,
+            switch_jumps: 0,
+            pointers_in_data: 0,
+            part_of: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -190,17 +207,23 @@ pub fn calls_in(tables: &FileTables, workers: Option<NonZeroUsize>) -> Calls {
     let scan = Scan::new(tables, &resolver);
     let (pointers, chunks) =
         workers::scan(&scan, &lots, workers, || Pointers::read(binary, &resolver));
+    let mut traces = Traces::new(tables);
+    traces.add(chunks.iter().flat_map(|chunk| &chunk.sites));
+    let parts = traces.parts(|id| pointers.to_functions.contains_key(&id));
+    put_together(&resolver, &parts, pointers, chunks)
+}
+
+fn put_together(
+    resolver: &Resolver,
+    parts: &Parts,
+    pointers: Pointers,
+    chunks: Vec<ChunkCalls>,
+) -> Calls {
+    let tables = parts.tables();
     let mut functions: IdVec<CodeFunctionId, CodeFunction> = tables
         .symbols
         .iter()
-        .map(|&symbol| CodeFunction {
-            symbol,
-            indirect_calls: 0,
-            indirect_jumps: 0,
-            switch_jumps: 0,
-            pointers_in_data: 0,
-            part_of: None,
-        })
+        .map(|&symbol| CodeFunction::of(symbol))
         .collect::<Vec<_>>()
         .into();
     for (&id, count) in &pointers.to_functions {
@@ -221,12 +244,7 @@ pub fn calls_in(tables: &FileTables, workers: Option<NonZeroUsize>) -> Calls {
         problems,
         ..Calls::default()
     };
-    let id_at = |at: Svma| {
-        let functions = binary.functions();
-        let start = binary.function_at(at)?.start;
-        tables.id(functions.partition_point(|function| function.start < start))
-    };
-    calls.gather(binary, chunks, pointers.names, &pointers.to_imports, &id_at);
+    calls.gather(parts, chunks, pointers.names, &pointers.to_imports);
     calls
 }
 
@@ -249,8 +267,17 @@ impl<'a> Pointers<'a> {
         Pointers {
             to_functions,
             to_imports,
-            names: Imports::new(resolver),
             problems,
+            ..Pointers::none(resolver)
+        }
+    }
+
+    fn none(resolver: &'a Resolver<'a>) -> Pointers<'a> {
+        Pointers {
+            to_functions: FxHashMap::default(),
+            to_imports: FxHashMap::default(),
+            names: Imports::new(resolver),
+            problems: Vec::new(),
         }
     }
 }
@@ -259,16 +286,15 @@ impl Calls {
     /// Puts together what was found: parts become their functions, imports get ids.
     fn gather(
         &mut self,
-        binary: &Binary,
+        parts: &Parts,
         chunks: Vec<ChunkCalls>,
         mut imports: Imports,
         pointed: &FxHashMap<Import, u64>,
-        id_at: &dyn Fn(Svma) -> Option<CodeFunctionId>,
     ) {
+        let tables = parts.tables();
+        let binary = tables.binary;
         self.sites
             .reserve_exact(chunks.iter().map(|chunk| chunk.sites.len()).sum());
-        let sites = chunks.iter().flat_map(|chunk| &chunk.sites);
-        let parts = Parts::find(binary, &self.functions, sites);
         let mut thunks = IdVec::filled(None, self.functions.len());
         for chunk in chunks {
             self.undecoded += chunk.undecoded;
@@ -285,7 +311,7 @@ impl Calls {
             self.self_jumps.extend(of_whole);
             for (caller, at, to) in chunk.inside_jumps {
                 let caller = parts.whole(caller);
-                let callee = id_at(to).map(|callee| parts.whole(callee));
+                let callee = tables.id_at(to).map(|callee| parts.whole(callee));
                 if let Some(callee) = callee.filter(|&callee| callee != caller) {
                     self.inside_jumps.push(InsideJump { at, caller, callee });
                 }
@@ -308,7 +334,7 @@ impl Calls {
                     }
                     continue;
                 }
-                if parts.is_inner(&self.functions, &site) {
+                if parts.is_inner(&site) {
                     let whole = parts.whole(site.caller);
                     if site.is_jump && site.target == Target::Function(whole) {
                         self.self_jumps.push((whole, Svma(site.at)));
@@ -356,6 +382,26 @@ impl Calls {
         }
         self.imports = imports.names;
         self.pointers_to_imports = to_imports;
+    }
+
+    /// The function that starts here, if one does.
+    pub fn starting_at(&self, start: Svma) -> Option<CodeFunctionId> {
+        let by_start = |function: &CodeFunction| function.symbol.start;
+        let place = self
+            .functions
+            .iter()
+            .as_slice()
+            .binary_search_by_key(&start, by_start);
+        Some(CodeFunctionId::new(place.ok()?))
+    }
+
+    /// The parts of functions, each with the function that it belongs to, by start, in order of
+    /// address.
+    pub fn parts(&self) -> Vec<(Svma, Svma)> {
+        let start = |id: CodeFunctionId| self.functions[id].symbol.start;
+        let parts = self.functions.iter();
+        let parts = parts.filter_map(|part| Some((part.symbol.start, start(part.part_of?))));
+        parts.collect()
     }
 
     /// The number of calls and jumps whose callees are not known.

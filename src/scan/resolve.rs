@@ -58,6 +58,13 @@ pub(super) struct Lot<'a> {
     pub(super) start: u64,
 }
 
+impl Lot<'_> {
+    /// The place in the file behind its last byte.
+    pub(super) fn end(&self) -> u64 {
+        self.piece.offset.0.saturating_add(self.piece.length)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch<'a> {
     pub(super) caller: CodeFunctionId,

@@ -7,7 +7,7 @@ use super::flow::{Flow, Step};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Stretch, Target};
 use super::switch_tables::{MappedCode, SwitchJumps};
 use super::workers::Scan;
-use super::{split_functions, workers, x86};
+use super::{part_names, workers, x86};
 use crate::base::Svma;
 use crate::binary::{FunctionSymbol, Machine};
 
@@ -261,7 +261,7 @@ impl<'t> Single<'t> {
         let part = binary.function_name(part);
         let of = of.and_then(|of| binary.function_name(of));
         part.zip(of)
-            .is_some_and(|(part, of)| split_functions::whole(&part) == split_functions::whole(&of))
+            .is_some_and(|(part, of)| part_names::whole(&part) == part_names::whole(&of))
     }
 
     /// The function that has this address in its middle, unless it is the one that starts here.

@@ -13,14 +13,15 @@
 //! cannot be distinguished from a function.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::CodeFunctionId;
+use super::file_tables::FileTables;
+use super::part_names::{is_moved, whole};
 use super::resolve::{Kind, Site, Target};
-use super::{CodeFunction, CodeFunctionId};
-use crate::base::IdVec;
-use crate::binary::{Binary, SymbolSource};
+use crate::base::{IdVec, Svma};
+use crate::binary::SymbolSource;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum By {
@@ -44,123 +45,129 @@ impl By {
 struct Evidence {
     /// What jumps to its start; of a named part, the functions that it may belong to by name.
     entered: By,
-    /// What jumps to the start of a named part, whatever its name.
+    /// What jumps to its start, whatever its name.
     jumped: By,
     back: By,
     called: bool,
 }
 
-/// Which function each belongs to: itself, if it is no part.
-pub(super) struct Parts<'a> {
-    binary: &'a Binary,
-    whole: IdVec<CodeFunctionId, CodeFunctionId>,
-    named: bool,
+/// What the code that was read shows of parts.
+pub(super) struct Traces<'a> {
+    tables: &'a FileTables<'a>,
+    /// What each function may be, once that is asked: names of large files take a while.
+    may_be: IdVec<CodeFunctionId, Option<MayBe>>,
+    evidence: IdVec<CodeFunctionId, Evidence>,
+    /// Those that may be parts and are jumped to.
+    jumped_to: Vec<CodeFunctionId>,
 }
 
-impl<'a> Parts<'a> {
-    pub(super) fn find<'s>(
-        binary: &'a Binary,
-        functions: &IdVec<CodeFunctionId, CodeFunction>,
-        sites: impl Iterator<Item = &'s Site>,
-    ) -> Parts<'a> {
-        let may_be: Vec<MayBe> = functions
-            .iter()
-            .map(|function| match binary.function_name(&function.symbol) {
-                Some(name) if whole(&name) != &*name => MayBe::Named,
-                None if function.symbol.source == SymbolSource::Unwind => MayBe::Nameless,
-                _ => MayBe::No,
-            })
-            .collect();
-        let may_be: IdVec<CodeFunctionId, MayBe> = may_be.into();
-        let itself: Vec<CodeFunctionId> = functions.ids().collect();
-        let mut parts = Parts {
-            binary,
-            whole: itself.into(),
-            named: false,
-        };
-        if may_be.iter().all(|&may_be| may_be == MayBe::No) {
-            return parts;
+impl<'a> Traces<'a> {
+    pub(super) fn new(tables: &'a FileTables<'a>) -> Traces<'a> {
+        let count = tables.symbols.len();
+        Traces {
+            tables,
+            may_be: IdVec::filled(None, count),
+            evidence: IdVec::filled(Evidence::default(), count),
+            jumped_to: Vec::new(),
         }
-        parts.named = may_be.iter().any(|&may_be| may_be == MayBe::Named);
-        let mut evidence: IdVec<CodeFunctionId, Evidence> =
-            IdVec::filled(Evidence::default(), functions.len());
+    }
+
+    pub(super) fn add<'s>(&mut self, sites: impl Iterator<Item = &'s Site>) {
         for site in sites {
             let Target::Function(callee) = site.target else {
                 continue;
             };
             if site.kind == Kind::Back {
-                let known = &mut evidence[site.caller];
+                let known = &mut self.evidence[site.caller];
                 known.back = known.back.and(callee);
                 continue;
             }
-            let known = &mut evidence[callee];
-            match (may_be[callee], site.kind) {
+            let may_be = self.may_be(callee);
+            let known = &mut self.evidence[callee];
+            if site.kind == Kind::Tail && may_be != MayBe::No && known.jumped == By::Nothing {
+                self.jumped_to.push(callee);
+            }
+            match (may_be, site.kind) {
                 (MayBe::Named, Kind::Call | Kind::Tail) if site.caller != callee => {
                     match site.kind {
                         Kind::Tail => known.jumped = known.jumped.and(site.caller),
                         _ => known.called = true,
                     }
                     let entered = known.entered;
-                    evidence[callee].entered =
-                        parts.nearer(functions, entered, site.caller, callee);
+                    self.evidence[callee].entered = self.nearer(entered, site.caller, callee);
                 }
-                (MayBe::Nameless, Kind::Tail) => known.entered = known.entered.and(site.caller),
+                (MayBe::Nameless, Kind::Tail) => {
+                    known.jumped = known.jumped.and(site.caller);
+                    known.entered = known.jumped;
+                }
                 (MayBe::Nameless, _) => known.called = true,
                 _ => {}
             }
         }
-        let wholes = OnceCell::new();
-        let wholes = || wholes.get_or_init(|| wholes_by_name(binary, functions, &may_be));
-        for (id, function) in functions.enumerate() {
-            let known = evidence[id];
-            let named = || match may_be[id] {
-                MayBe::Named => binary.function_name(&function.symbol),
-                _ => None,
-            };
-            let by = match (known.entered, known.jumped) {
-                (By::One(by), _) => by,
-                (_, jumped) => {
-                    let Some(name) = named() else { continue };
-                    match (wholes().get(whole(&name)), jumped) {
-                        // It may be entered in its middle only.
-                        (Some(By::One(by)), _) if is_moved(&name) => *by,
-                        (Some(_), _) => continue,
-                        // A function goes by one of its names, and its part may be named after
-                        // another.
-                        (None, By::One(by)) if !known.called => by,
-                        (None, _) => continue,
-                    }
-                }
-            };
-            let is_part = match may_be[id] {
-                MayBe::No => false,
-                MayBe::Named => true,
-                MayBe::Nameless => {
-                    let inside = function.symbol.begins_with_a_frame() || known.back == By::One(by);
-                    inside && !known.called && function.pointers_in_data == 0
-                }
-            };
-            if is_part {
-                parts.whole[id] = by;
+    }
+
+    /// The parts of a file of which all code was added.
+    pub(super) fn parts(mut self, has_pointers: impl Fn(CodeFunctionId) -> bool) -> Parts<'a> {
+        let all: Vec<CodeFunctionId> = self.tables.symbols.ids().collect();
+        let wholes = self.wholes_by_name(&all);
+        self.decide(&all, &wholes, has_pointers)
+    }
+
+    /// The functions that have to be parts of something or not for the calls of `read` to be
+    /// known: these, and what they jump to.
+    pub(super) fn asked(&self, read: &FxHashSet<CodeFunctionId>) -> Vec<CodeFunctionId> {
+        let mut asked: Vec<CodeFunctionId> = read.iter().chain(&self.jumped_to).copied().collect();
+        asked.sort_unstable();
+        asked.dedup();
+        asked
+    }
+
+    /// Those of these functions whose own code can show that they are no parts, and was not read.
+    pub(super) fn unread(
+        &mut self,
+        asked: &[CodeFunctionId],
+        read: &FxHashSet<CodeFunctionId>,
+    ) -> FxHashSet<CodeFunctionId> {
+        let unread = asked.iter().filter(|&&id| {
+            let known = self.evidence[id];
+            let is_nameless = self.may_be(id) == MayBe::Nameless;
+            is_nameless && !known.called && known.entered != By::Many && !read.contains(&id)
+        });
+        unread.copied().collect()
+    }
+
+    /// The parts among these functions, if all code was added that shares a name with them. `None`
+    /// where code that was not added may tell otherwise.
+    pub(super) fn parts_among(mut self, asked: &[CodeFunctionId]) -> Option<Parts<'a>> {
+        let wholes = self.wholes_by_name(asked);
+        let is_open = asked.iter().any(|&id| {
+            let known = self.evidence[id];
+            match (self.may_be(id), known.entered) {
+                (MayBe::No, _) | (MayBe::Named, By::One(_)) => false,
+                (MayBe::Named, _) => self.whole_by_name(id, &wholes) == By::Nothing,
+                (MayBe::Nameless, _) if known.called => false,
+                (MayBe::Nameless, By::Many) => false,
+                (MayBe::Nameless, _) if self.tables.symbols[id].begins_with_a_frame() => true,
+                (MayBe::Nameless, By::Nothing) => known.back != By::Nothing,
+                (MayBe::Nameless, by) => known.back == by,
             }
-        }
-        parts.shorten();
-        parts
+        });
+        (!is_open).then(|| self.decide(asked, &wholes, |_| false))
+    }
+
+    fn may_be(&mut self, id: CodeFunctionId) -> MayBe {
+        let tables = self.tables;
+        *self.may_be[id].get_or_insert_with(|| match tables.name(id) {
+            Some(name) if whole(&name) != &*name => MayBe::Named,
+            None if tables.symbols[id].source == SymbolSource::Unwind => MayBe::Nameless,
+            _ => MayBe::No,
+        })
     }
 
     /// Of the functions that refer to a part and share its name before the suffix, the one that it
     /// belongs to: the whole one before another part of it.
-    fn nearer(
-        &self,
-        functions: &IdVec<CodeFunctionId, CodeFunction>,
-        known: By,
-        caller: CodeFunctionId,
-        part: CodeFunctionId,
-    ) -> By {
-        let (Some(from), Some(name)) = (
-            self.binary.function_name(&functions[caller].symbol),
-            self.binary.function_name(&functions[part].symbol),
-        ) else {
+    fn nearer(&self, known: By, caller: CodeFunctionId, part: CodeFunctionId) -> By {
+        let (Some(from), Some(name)) = (self.tables.name(caller), self.tables.name(part)) else {
             return known;
         };
         let name = whole(&name);
@@ -168,7 +175,7 @@ impl<'a> Parts<'a> {
             return known;
         }
         let is_whole = |id: CodeFunctionId| {
-            let known = self.binary.function_name(&functions[id].symbol);
+            let known = self.tables.name(id);
             known.unwrap_or(Cow::Borrowed("")) == name
         };
         match known {
@@ -179,6 +186,127 @@ impl<'a> Parts<'a> {
             },
             _ => known.and(caller),
         }
+    }
+
+    /// For the parts among these that nothing of their name enters, the functions of their names
+    /// without the suffix.
+    fn wholes_by_name(&mut self, asked: &[CodeFunctionId]) -> FxHashMap<String, By> {
+        let mut wholes: FxHashMap<String, By> = FxHashMap::default();
+        for &id in asked {
+            let is_entered = matches!(self.evidence[id].entered, By::One(_));
+            if !is_entered
+                && self.may_be(id) == MayBe::Named
+                && let Some(name) = self.tables.name(id)
+            {
+                wholes.insert(whole(&name).to_owned(), By::Nothing);
+            }
+        }
+        if wholes.is_empty() {
+            return wholes;
+        }
+        let names = wholes.keys().map(String::as_str).collect();
+        for id in self.tables.named(&names) {
+            let name = self.tables.name(id);
+            if let Some(by) = name.and_then(|name| wholes.get_mut(&*name)) {
+                *by = by.and(id);
+            }
+        }
+        wholes
+    }
+
+    fn whole_by_name(&self, part: CodeFunctionId, wholes: &FxHashMap<String, By>) -> By {
+        let name = self.tables.name(part);
+        let known = name.and_then(|name| wholes.get(whole(&name)));
+        known.copied().unwrap_or_default()
+    }
+
+    fn decide(
+        &mut self,
+        asked: &[CodeFunctionId],
+        wholes: &FxHashMap<String, By>,
+        has_pointers: impl Fn(CodeFunctionId) -> bool,
+    ) -> Parts<'a> {
+        let mut parts = Parts::none(self.tables);
+        for &id in asked {
+            let (known, may_be) = (self.evidence[id], self.may_be(id));
+            parts.named |= may_be == MayBe::Named;
+            let is_moved = || self.tables.name(id).is_some_and(|name| is_moved(&name));
+            let by = match (known.entered, known.jumped) {
+                (By::One(by), _) => by,
+                (_, jumped) if may_be == MayBe::Named => {
+                    match (self.whole_by_name(id, wholes), jumped) {
+                        // It may be entered in its middle only.
+                        (By::One(by), _) if is_moved() => by,
+                        // A function goes by one of its names, and its part may be named after
+                        // another.
+                        (By::Nothing, By::One(by)) if !known.called => by,
+                        _ => continue,
+                    }
+                }
+                _ => continue,
+            };
+            let is_part = match may_be {
+                MayBe::No => false,
+                MayBe::Named => true,
+                MayBe::Nameless => {
+                    let symbol = &self.tables.symbols[id];
+                    let inside = symbol.begins_with_a_frame() || known.back == By::One(by);
+                    inside && !known.called && !has_pointers(id)
+                }
+            };
+            if is_part {
+                parts.whole[id] = by;
+            }
+        }
+        parts.shorten();
+        parts
+    }
+}
+
+/// Which function each belongs to: itself, if it is no part.
+pub(super) struct Parts<'a> {
+    tables: &'a FileTables<'a>,
+    whole: IdVec<CodeFunctionId, CodeFunctionId>,
+    named: bool,
+}
+
+impl<'a> Parts<'a> {
+    fn none(tables: &'a FileTables<'a>) -> Parts<'a> {
+        let itself: Vec<CodeFunctionId> = tables.symbols.ids().collect();
+        Parts {
+            tables,
+            whole: itself.into(),
+            named: false,
+        }
+    }
+
+    /// The parts that are known already: each with the function that it belongs to, by start.
+    pub(super) fn known(tables: &'a FileTables<'a>, known: &[(Svma, Svma)]) -> Parts<'a> {
+        let mut parts = Parts::none(tables);
+        parts.named = true;
+        for &(part, whole) in known {
+            if let (Some(part), Some(whole)) = (tables.starting_at(part), tables.starting_at(whole))
+            {
+                parts.whole[part] = whole;
+            }
+        }
+        parts
+    }
+
+    pub(super) fn tables(&self) -> &'a FileTables<'a> {
+        self.tables
+    }
+
+    /// The parts of these functions, and these.
+    pub(super) fn with_parts(&self, wholes: &[CodeFunctionId]) -> FxHashSet<CodeFunctionId> {
+        let mut all: FxHashSet<CodeFunctionId> = wholes.iter().copied().collect();
+        let parts = self
+            .whole
+            .enumerate()
+            .filter(|(_, whole)| all.contains(whole));
+        let parts: Vec<CodeFunctionId> = parts.map(|(part, _)| part).collect();
+        all.extend(parts);
+        all
     }
 
     /// Parts of parts belong to the function at the end; of a circle of parts, which nothing
@@ -208,11 +336,7 @@ impl<'a> Parts<'a> {
 
     // Whether a reference to a function only holds the parts of one together. A call of the
     // function's own start from one of its parts is recursion, and so is a part's call of itself.
-    pub(super) fn is_inner(
-        &self,
-        functions: &IdVec<CodeFunctionId, CodeFunction>,
-        site: &Site,
-    ) -> bool {
+    pub(super) fn is_inner(&self, site: &Site) -> bool {
         let Target::Function(callee) = site.target else {
             return false;
         };
@@ -220,21 +344,15 @@ impl<'a> Parts<'a> {
         let one = self.whole(caller) == self.whole(callee);
         match site.kind {
             Kind::Back => true,
-            Kind::Tail => one || self.named && self.share_a_name(functions, caller, callee),
+            Kind::Tail => one || self.named && self.share_a_name(caller, callee),
             Kind::Call => one && callee != caller && self.whole(callee) != callee,
             Kind::Import | Kind::Pointer | Kind::Inside => false,
         }
     }
 
     /// Whether these are two parts by name, also where the whole is not in the file.
-    fn share_a_name(
-        &self,
-        functions: &IdVec<CodeFunctionId, CodeFunction>,
-        a: CodeFunctionId,
-        b: CodeFunctionId,
-    ) -> bool {
-        let name = |id| self.binary.function_name(&functions[id].symbol);
-        match (name(a), name(b)) {
+    fn share_a_name(&self, a: CodeFunctionId, b: CodeFunctionId) -> bool {
+        match (self.tables.name(a), self.tables.name(b)) {
             // Two whole functions of one name are two functions.
             (Some(a), Some(b)) => whole(&a) == whole(&b) && (whole(&a) != a || whole(&b) != b),
             _ => false,
@@ -242,94 +360,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-pub(super) fn split(binary: &Binary) -> FxHashSet<String> {
-    let names = binary
-        .functions()
-        .iter()
-        .filter_map(|function| binary.function_name(function));
-    names
-        .filter_map(|name| {
-            let of = whole(&name);
-            (of != name).then(|| of.to_owned())
-        })
-        .collect()
-}
-
-/// The functions that are no parts by name, by name.
-fn wholes_by_name<'a>(
-    binary: &'a Binary,
-    functions: &IdVec<CodeFunctionId, CodeFunction>,
-    may_be: &IdVec<CodeFunctionId, MayBe>,
-) -> FxHashMap<Cow<'a, str>, By> {
-    let mut wholes: FxHashMap<Cow<'a, str>, By> = FxHashMap::default();
-    for (id, function) in functions.enumerate() {
-        if may_be[id] == MayBe::No
-            && let Some(name) = binary.function_name(&function.symbol)
-        {
-            let by = wholes.entry(name).or_default();
-            *by = by.and(id);
-        }
-    }
-    wholes
-}
-
-// Whether a part by name is code that was moved out of the way: `.part` may be a function that
-// others call too.
-fn is_moved(part: &str) -> bool {
-    let mark = part.get(whole(part).len()..).unwrap_or_default();
-    let moved = [".cold", ".warm", ".__part"];
-    moved.iter().any(|moved| mark.starts_with(moved))
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MayBe {
     No,
     Named,
     Nameless,
-}
-
-// The name of the function that a part belongs to. GCC and LLVM name parts `.cold`, `.cold.1`,
-// `.part.0`, BOLT `.warm`; versions of a function for some arguments, `.constprop.0` and `.isra.0`,
-// are functions of their own, unless they are versions of a part.
-pub(super) fn whole(name: &str) -> &str {
-    let mut from = 0;
-    while let Some(dot) = name[from..].find('.').map(|dot| from + dot) {
-        let suffix = &name[dot..];
-        let is_part = |mark: &str| {
-            suffix
-                .strip_prefix(mark)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let marks = [".cold", ".part", ".__part", ".warm"];
-        if dot > 0 && marks.into_iter().any(is_part) {
-            return &name[..dot];
-        }
-        from = dot + 1;
-    }
-    name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::whole;
-
-    #[test]
-    fn parts_belong_to_their_function() {
-        let cases = [
-            ("f", "f"),
-            ("f.cold", "f"),
-            ("f.cold.1", "f"),
-            ("f.warm", "f"),
-            ("f.part.0", "f"),
-            ("f.part.0.isra.0.cold", "f"),
-            ("f.constprop.0", "f.constprop.0"),
-            ("f.constprop.0.cold", "f.constprop.0"),
-            ("f.colder", "f.colder"),
-            (".cold", ".cold"),
-            ("é.cold.é", "é"),
-        ];
-        for (name, of) in cases {
-            assert_eq!(whole(name), of, "{name}");
-        }
-    }
 }

@@ -8,7 +8,7 @@ use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
 use super::switch_tables::{MappedCode, SwitchJumps};
-use super::{CodeFunctionId, aarch64, register_values, riscv, split_functions, x86};
+use super::{CodeFunctionId, aarch64, part_names, register_values, riscv, x86};
 use crate::base::{Svma, parallel};
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
@@ -36,6 +36,10 @@ pub(super) struct ChunkCalls {
     pub(super) decoded: u64,
     pub(super) problem: Option<String>,
 }
+
+// The most bytes between stretches of code that are read together: where few functions are chosen, what
+// is between them is not read.
+const GAP: u64 = 4 << 10;
 
 // The longest stretch in which registers are followed, in bytes.
 const FOLLOWED: usize = 256 << 10;
@@ -85,11 +89,14 @@ fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<&'a [Lot<'b>]> {
     let mut chunks = Vec::new();
     let mut rest = lots;
     while let [first, others @ ..] = rest {
-        let fits = |lot: &Lot| {
+        let mut end = first.end();
+        let fits = |lot: &&Lot| {
             let before = lot.piece.offset.0.checked_sub(first.piece.offset.0);
-            before.is_some_and(|before| before.saturating_add(lot.piece.length) <= CHUNK)
+            let is_near = lot.piece.offset.0.saturating_sub(end) <= GAP;
+            end = end.max(lot.end());
+            is_near && before.is_some_and(|before| before.saturating_add(lot.piece.length) <= CHUNK)
         };
-        let more = others.iter().take_while(|lot| fits(lot)).count();
+        let more = others.iter().take_while(fits).count();
         let (chunk, after) = rest.split_at(more + 1);
         chunks.push(chunk);
         rest = after;
@@ -99,8 +106,7 @@ fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<&'a [Lot<'b>]> {
 
 fn span(lots: &[Lot]) -> Option<CodePiece> {
     let offset = lots.first()?.piece.offset;
-    let end = |lot: &Lot| lot.piece.offset.0.saturating_add(lot.piece.length);
-    let end = lots.iter().map(end).max()?;
+    let end = lots.iter().map(Lot::end).max()?;
     let length = end.saturating_sub(offset.0);
     Some(CodePiece { offset, length })
 }
@@ -305,7 +311,5 @@ fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
         && bytes.len() as u64 == symbol.end().0.saturating_sub(symbol.start.0);
     let name = scan.tables.binary.function_name(symbol);
     let parts = || scan.tables.split_functions();
-    whole
-        && name
-            .is_some_and(|name| split_functions::whole(&name) == name && !parts().contains(&*name))
+    whole && name.is_some_and(|name| part_names::whole(&name) == name && !parts().contains(&*name))
 }

@@ -71,7 +71,8 @@ pub(super) fn functions<'h>(
     counted::add(trace, name_sources, &mut identities, options, builder);
     if options.calls != StaticCalls::Off {
         let contained = resolution.contained();
-        let scanned = code::scan(name_sources, options.workers, |binary, error| {
+        let chosen = (options.calls == StaticCalls::Sampled).then(|| identities.starts());
+        let scanned = code::scan(name_sources, chosen, options.workers, |binary, error| {
             let detail = format!("{}: {error}", binary.path().display());
             let caveats = builder.caveats();
             caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);

@@ -9,7 +9,9 @@
 //!                                             that is looked at too defines, or none
 //! ```
 //!
-//! Functions are those of the samples: the same [`Identities`] give them.
+//! Functions are those of the samples: the same [`Identities`] give them. Where only calls between
+//! these are wanted, only their code is read. Which nameless code is a part of one takes all code of
+//! a file: that is kept for the next start.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -18,8 +20,9 @@ use rustc_hash::FxHashSet;
 
 use crate::base::{IdVec, Svma, parallel};
 use crate::binary::{self, Binary, DefinitionId, Exports, Lines, SymbolSource};
+use crate::cache::{Place, decode, encode};
 use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
-use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
+use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, FileTables, ImportId};
 use crate::trace::ImageId;
 
 use super::address_lookup::inlined_calls;
@@ -30,18 +33,25 @@ use super::{Options, StaticCalls};
 
 // The number of call sites that a worker looks up at once.
 const CHUNK: usize = 4096;
+// The code of smaller files is read as a whole, and nothing of it is kept, in bytes.
+const LARGE: u64 = 256 << 10;
+// What the parts of a file's functions are kept under.
+const KEPT_PARTS: &str = "parts";
 
 /// A file and the calls in it.
 pub(super) struct Scanned {
     image: ImageId,
     pub(super) binary: Arc<Binary>,
     pub(super) calls: Calls,
+    /// The functions whose calls these are, by start; `None` for all.
+    chosen: Option<Vec<Svma>>,
 }
 
 /// Finds the calls in the code of all files that `name_sources` has; tells of files that do not
-/// allow it.
+/// allow it. With `chosen`, of each image only those of the functions that start there.
 pub(super) fn scan(
     name_sources: &IdVec<ImageId, NameSource>,
+    mut chosen: Option<IdVec<ImageId, Vec<Svma>>>,
     workers: NonZeroUsize,
     mut refused: impl FnMut(&Binary, binary::Error),
 ) -> Vec<Scanned> {
@@ -50,16 +60,63 @@ pub(super) fn scan(
         let NameSource::Binary(binary, _) = name_source else {
             continue;
         };
-        match scan::calls(binary, Some(workers)) {
+        let chosen = chosen
+            .as_mut()
+            .map(|chosen| std::mem::take(&mut chosen[image]));
+        let calls = match &chosen {
+            Some(chosen) => calls_of(binary, chosen, workers),
+            None => scan::calls(binary, Some(workers)),
+        };
+        match calls {
             Ok(calls) => all.push(Scanned {
                 image,
                 binary: binary.clone(),
                 calls,
+                chosen,
             }),
             Err(error) => refused(binary, error),
         }
     }
     all
+}
+
+// The calls of these functions; those of others may be among them.
+fn calls_of(
+    binary: &Binary,
+    chosen: &[Svma],
+    workers: NonZeroUsize,
+) -> Result<Calls, binary::Error> {
+    let code = binary.code()?;
+    let size = code.range().end().saturating_sub(*code.range().start());
+    if size < LARGE {
+        return scan::calls(binary, Some(workers));
+    }
+    scan_chosen(binary, chosen, workers)
+}
+
+fn scan_chosen(
+    binary: &Binary,
+    chosen: &[Svma],
+    workers: NonZeroUsize,
+) -> Result<Calls, binary::Error> {
+    let tables = FileTables::read(binary)?;
+    let workers = Some(workers);
+    let place = binary.place_to_keep(KEPT_PARTS);
+    let kept = place.as_ref().and_then(Place::load);
+    let parts: Option<Vec<(u64, u64)>> = kept.as_ref().and_then(|it| decode(it.bytes()));
+    let stated = |&(part, whole): &(u64, u64)| (Svma(part), Svma(whole));
+    let parts: Option<Vec<(Svma, Svma)>> = parts.map(|it| it.iter().map(stated).collect());
+    if let Some(calls) = scan::calls_of(&tables, chosen, parts.as_deref(), workers) {
+        return Ok(calls);
+    }
+    let calls = scan::calls_in(&tables, workers);
+    if let Some(place) = place.filter(|_| calls.problems.is_empty()) {
+        let parts = calls.parts().into_iter();
+        let parts: Vec<(u64, u64)> = parts.map(|(part, whole)| (part.0, whole.0)).collect();
+        // It does not matter if that fails.
+        let _ = encode(&parts).and_then(|parts| place.store(&parts));
+    }
+    Ok(calls)
 }
 
 /// The files in their order.
@@ -174,8 +231,15 @@ impl File<'_, '_> {
             self.identities.learn_clones(self.scanned.image, functions);
         }
         // Functions first, in order of address: so have they their ids.
-        for (id, function) in calls.functions.enumerate() {
-            if function.part_of.is_none() {
+        let all = || calls.functions.ids().collect();
+        let chosen = |starts: &Vec<Svma>| {
+            let starts = starts.iter();
+            let ids = starts.filter_map(|&start| calls.starting_at(start));
+            ids.collect()
+        };
+        let ids: Vec<CodeFunctionId> = self.scanned.chosen.as_ref().map_or_else(all, chosen);
+        for id in ids {
+            if calls.functions[id].part_of.is_none() {
                 self.function(id);
             }
         }

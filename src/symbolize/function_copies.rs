@@ -153,6 +153,12 @@ impl FunctionCopies {
         first.copied().unwrap_or(start)
     }
 
+    /// Where functions start of which other copies are known.
+    pub(super) fn starts(&self) -> impl Iterator<Item = (ImageId, u64)> {
+        let starts = self.first_copies.keys().chain(self.instances.keys());
+        starts.copied()
+    }
+
     /// The number of the class whose code starts here, if no sample was taken in that code and only
     /// its symbol names the inlined copies.
     pub(super) fn inlined_at(&self, image: ImageId, start: u64) -> Option<usize> {

@@ -239,6 +239,25 @@ impl<'a> Identities<'a> {
         self.keys.get(&self.key_at(image, start)).copied()
     }
 
+    /// Where the functions of each image that are [known](Identities::known) start, in order.
+    pub(super) fn starts(&self) -> IdVec<ImageId, Vec<Svma>> {
+        let mut starts = IdVec::filled(Vec::new(), self.modules.len());
+        let of_keys = self.keys.keys().filter_map(|key| match *key {
+            Key::Start(image, start) => Some((image, start)),
+            _ => None,
+        });
+        for (image, start) in of_keys.chain(self.copies.starts()) {
+            if self.known(image, start).is_some() {
+                starts[image].push(Svma(start));
+            }
+        }
+        for starts in starts.iter_mut() {
+            starts.sort_unstable();
+            starts.dedup();
+        }
+        starts
+    }
+
     pub(super) fn starting_at(
         &mut self,
         builder: &mut Builder,

@@ -52,7 +52,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, Unread
     let lines = nothing_read(&name_sources);
     let mut identities = Identities::new(&images, &name_sources, &names, lines, &mut builder);
     let mut refusals = Vec::new();
-    let scanned = code::scan(&name_sources, options.workers, |binary, error| {
+    let scanned = code::scan(&name_sources, None, options.workers, |binary, error| {
         let place = images
             .iter()
             .position(|i| *i.path == *utf8(binary.path().as_os_str().as_bytes()));

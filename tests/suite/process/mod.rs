@@ -65,6 +65,7 @@ mod refused_files;
 mod repair;
 mod rows;
 mod scan;
+mod scan_chosen;
 mod scan_decoding;
 mod scan_inside;
 mod scan_single;
