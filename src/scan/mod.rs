@@ -47,6 +47,7 @@ mod x86;
 use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 pub use self::chosen::calls_of;
 pub use self::disassembly::{Disassembled, Disassembler, Syntax};
@@ -111,7 +112,7 @@ impl CodeFunction {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CallKind {
     /// A call of a function of the file.
     Call,

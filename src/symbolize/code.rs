@@ -13,6 +13,8 @@
 //! these are wanted, only their code is read. Which nameless code is a part of one takes all code of
 //! a file: that is kept for the next start.
 
+mod kept;
+
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -25,6 +27,7 @@ use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
 use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, FileTables, ImportId};
 use crate::trace::ImageId;
 
+use self::kept::KeptCalls;
 use super::address_lookup::inlined_calls;
 use super::definitions::{Definition, Definitions};
 use super::identity::Identities;
@@ -91,7 +94,15 @@ fn calls_of(
     if size < LARGE {
         return scan::calls(binary, Some(workers));
     }
-    scan_chosen(binary, chosen, workers)
+    let kept = KeptCalls::open(binary);
+    if let Some(calls) = kept.calls(binary, chosen) {
+        return Ok(calls);
+    }
+    let calls = scan_chosen(binary, chosen, workers)?;
+    if calls.problems.is_empty() {
+        kept.keep(&calls, chosen);
+    }
+    Ok(calls)
 }
 
 fn scan_chosen(
