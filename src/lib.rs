@@ -44,6 +44,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `compare` | [`compare`] |
 //! | `cli` | the command `proftool`, and all features below but `parquet` |
 //! | `export` | [`export`] |
 //! | `import` | reading profiles of pprof and speedscope by [`input`] |
@@ -66,6 +67,8 @@ mod architecture {}
 pub mod analysis;
 pub mod base;
 pub mod callgraph;
+#[cfg(feature = "compare")]
+pub mod compare;
 #[cfg(feature = "export")]
 pub mod export;
 pub mod input;

@@ -111,14 +111,27 @@ pub enum Format {
     Csv,
     /// For Graphviz; of graph and callgraph.
     Dot,
+    /// For pull requests; of compare.
+    Markdown,
 }
 
-// The formats of a view without a drawing, as its help offers them. `dot` is taken all the same, as
+// The formats of a view, as its help offers them. `dot` is taken everywhere, as
 // [`answer`](super::answer) knows better than a list of values why it is refused.
 #[derive(Clone, Copy, Debug)]
-pub struct WithoutDot;
+pub struct Offered(&'static [Format]);
 
-impl TypedValueParser for WithoutDot {
+impl Offered {
+    pub fn by(command: &str) -> Offered {
+        use Format::{Csv, Dot, Json, Markdown, Text};
+        Offered(match command {
+            "graph" | "callgraph" => &[Text, Json, Csv, Dot],
+            "compare" => &[Text, Json, Csv, Markdown],
+            _ => &[Text, Json, Csv],
+        })
+    }
+}
+
+impl TypedValueParser for Offered {
     type Value = Format;
 
     fn parse_ref(
@@ -135,9 +148,9 @@ impl TypedValueParser for WithoutDot {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let drawn = |format: &&Format| **format != Format::Dot;
-        let formats = Format::value_variants().iter().filter(drawn);
-        Some(Box::new(formats.filter_map(Format::to_possible_value)))
+        Some(Box::new(
+            self.0.iter().filter_map(Format::to_possible_value),
+        ))
     }
 }
 
@@ -226,9 +239,8 @@ impl Look {
 
     pub fn names(&self) -> Names {
         self.names_or(match self.output.format {
-            Format::Text => Names::Short,
+            Format::Text | Format::Dot | Format::Markdown => Names::Short,
             Format::Json | Format::Csv => Names::Full,
-            Format::Dot => Names::Short,
         })
     }
 
@@ -242,7 +254,7 @@ impl Look {
         match (self.limit, self.output.format) {
             (Some(0), _) => None,
             (Some(limit), _) => Some(limit),
-            (None, Format::Text) => Some(usual),
+            (None, Format::Text | Format::Markdown) => Some(usual),
             (None, _) => None,
         }
     }
@@ -250,7 +262,7 @@ impl Look {
     // `usual` is for a text when nothing is asked for.
     pub fn min(&self, usual: f64) -> f64 {
         self.min.unwrap_or(match self.output.format {
-            Format::Text => usual,
+            Format::Text | Format::Markdown => usual,
             Format::Json | Format::Csv | Format::Dot => 0.0,
         })
     }

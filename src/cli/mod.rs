@@ -12,6 +12,7 @@ mod browse;
 mod callgraph;
 mod choice;
 mod classic;
+mod compare;
 mod cycles;
 mod detail;
 mod doctor;
@@ -92,6 +93,8 @@ enum Command {
     Annotate(annotate::Args),
     /// Show recursion: cycles, and functions that call themselves.
     Cycles(cycles::Args),
+    /// Compare runs before and after a change.
+    Compare(compare::Args),
     /// Check the machine, a program, a process or a recording.
     Doctor(doctor::Args),
     /// Show what a recording contains, and how it was made.
@@ -108,7 +111,7 @@ enum Command {
     Completions(help::generate::CompletionArgs),
 }
 
-// The command line, in which only commands that draw offer `dot`, each offers the rows that it has,
+// The command line, in which each command offers the formats and the rows that it has,
 // and long help leads to the topics that belong to the command.
 fn grammar() -> clap::Command {
     let top = format!("{EXAMPLES}\n\n{}", help::list());
@@ -116,12 +119,12 @@ fn grammar() -> clap::Command {
     grammar.mut_subcommands(|command| {
         let command = help::with_topics(command);
         let rows = RowsOf::command(command.get_name());
-        let draws = matches!(command.get_name(), "graph" | "callgraph");
+        let formats = look::Offered::by(command.get_name());
         let is_view = command.get_arguments().any(|arg| arg.get_id() == "strict");
         // In place: what `mut_arg` changes becomes the last of the list.
         command.mut_args(|arg| match (arg.get_id().as_str(), &rows) {
             ("by", Some(rows)) => arg.value_parser(rows.clone()),
-            ("format", _) if is_view && !draws => arg.value_parser(look::WithoutDot),
+            ("format", _) if is_view => arg.value_parser(formats),
             _ => arg,
         })
     })
@@ -170,6 +173,7 @@ pub fn run() -> ExitCode {
         Command::Detail(args) => detail::run(&args),
         Command::Annotate(args) => annotate::run(&args),
         Command::Cycles(args) => cycles::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Callgraph(args) => callgraph::run(&args),

@@ -48,6 +48,11 @@ fn field(cell: &Cell) -> Cow<'_, str> {
         Cell::Share { part, whole } | Cell::Limit { part, whole } => {
             Cow::Owned(number::percent(*part, *whole, 4))
         }
+        Cell::Difference(n) => Cow::Owned(n.to_string()),
+        Cell::Growth { difference, of } => {
+            Cow::Owned(format!("{:.4}", 100.0 * *difference as f64 / *of as f64))
+        }
+        Cell::Factor { number, of } => Cow::Owned(format!("{:.4}", *number as f64 / *of as f64)),
         Cell::PerCall { weight, calls } => {
             Cow::Owned(format!("{:.3}", *weight as f64 / (*calls).max(1) as f64))
         }

@@ -37,6 +37,7 @@ pub mod gprof;
 pub mod html;
 pub mod json;
 mod locations;
+pub mod markdown;
 mod naming;
 pub mod otlp;
 #[cfg(feature = "parquet")]

@@ -48,6 +48,9 @@ impl<'a> Shown<'a> {
             Cell::Index(index) => Cow::Owned(format!("[{index}]")),
             Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 2)),
             Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
+            Cell::Difference(value) => Cow::Owned(number::difference(*value, unit)),
+            Cell::Growth { difference, of } => Cow::Owned(number::growth(*difference, *of)),
+            Cell::Factor { number, of } => Cow::Owned(number::factor(*number, *of)),
             Cell::PerCall { weight, calls } => {
                 Cow::Owned(number::weight_per(*weight, *calls, unit))
             }

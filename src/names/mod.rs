@@ -19,6 +19,7 @@ mod implementation;
 mod label;
 mod language;
 pub mod search;
+mod stem;
 mod types;
 mod width;
 
@@ -29,6 +30,7 @@ pub use fitted::fitted;
 pub use form::{Form, in_form, short_name};
 pub use label::{Label, Labels, Mark};
 pub use language::of_text;
+pub use stem::stem;
 pub use width::{
     MIN_MARKED, Written, display_width, last_columns, path_breaks, shortened, without_end,
 };

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
+use super::stem::without_copy;
 use super::{Form, GAP, INFERRED, Label, Labels, Names, Naming, short_name};
 use crate::base::printable;
 use crate::profile::{Function, FunctionId, Profile};
@@ -27,8 +28,6 @@ pub enum Found {
     Nothing(Vec<String>),
 }
 
-/// What compilers put behind the symbols of clones and parts of functions.
-const COPIES: &str = r"(\.(constprop|isra|part|cold|warm|lto_priv)(\.\d+)*)+$";
 /// What pages put behind a label: words, and numbers in brackets. A declaration, `(a.c:12)`, is
 /// part of a label.
 const MARKS: &str = r"(\.* \((\+.*|[^():]*)\)| \[\d+\]| <\w+ \d+>)+$";
@@ -166,12 +165,6 @@ fn can_be_called(naming: &Naming, function: FunctionId, text: &str) -> bool {
 fn marks(text: &str) -> usize {
     let marks = Regex::new(MARKS).ok().and_then(|marks| marks.find(text));
     marks.map_or(text.len(), |marks| marks.start())
-}
-
-/// The symbol of the function that one is a clone or a part of; `None` for other symbols.
-fn without_copy(symbol: &str) -> Option<&str> {
-    let start = Regex::new(COPIES).ok()?.find(symbol)?.start();
-    (start > 0).then(|| &symbol[..start])
 }
 
 /// Returns the function with this label, short or full, among all of the profile; or the only one that a page shows

@@ -15,6 +15,8 @@ pub mod basis;
 pub mod callgraph;
 pub mod caveats;
 pub mod certainty;
+#[cfg(feature = "compare")]
+pub mod compare;
 pub mod cycles;
 pub mod detail;
 pub mod doctor;

@@ -88,6 +88,53 @@ pub fn weight_per(value: u64, things: u64, unit: &Unit) -> String {
     format!("{each:.decimals$}{suffix}")
 }
 
+/// A weight less another, with its sign.
+///
+/// ```
+/// use proftool::base::Unit;
+/// use proftool::view::number::difference;
+/// assert_eq!(difference(-12_345_678, &Unit::Nanoseconds), "-12.35 ms");
+/// assert_eq!(difference(3, &Unit::Samples), "+3");
+/// assert_eq!(difference(0, &Unit::Nanoseconds), "0 ns");
+/// ```
+pub fn difference(value: i64, unit: &Unit) -> String {
+    format!("{}{}", sign(value), weight(value.unsigned_abs(), unit))
+}
+
+/// A difference in percent of what it is counted from, with its sign.
+///
+/// ```
+/// use proftool::view::number::growth;
+/// assert_eq!(growth(1, 16), "+6.3");
+/// assert_eq!(growth(-1, 2), "-50.0");
+/// ```
+pub fn growth(difference: i64, of: u64) -> String {
+    format!(
+        "{}{}",
+        sign(difference),
+        percent(difference.unsigned_abs(), of, 1)
+    )
+}
+
+/// A number in units of another.
+///
+/// ```
+/// use proftool::view::number::factor;
+/// assert_eq!(factor(4, 2), "2.00 ×");
+/// ```
+pub fn factor(number: u64, of: u64) -> String {
+    let factor = number as f64 / of.max(1) as f64;
+    format!("{factor:.2} ×")
+}
+
+fn sign(value: i64) -> &'static str {
+    match value {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    }
+}
+
 /// A duration in nanoseconds.
 pub fn duration(nanoseconds: u64) -> String {
     weight(nanoseconds, &Unit::Nanoseconds)

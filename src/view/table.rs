@@ -95,6 +95,22 @@ pub enum Cell {
         /// The whole.
         whole: u64,
     },
+    /// A weight less another, in the event's unit.
+    Difference(i64),
+    /// The same in percent of the other, which is above 0.
+    Growth {
+        /// The weight less the other.
+        difference: i64,
+        /// The other.
+        of: u64,
+    },
+    /// A number in units of another one, above 0: `2.0 ×`.
+    Factor {
+        /// The number.
+        number: u64,
+        /// The other.
+        of: u64,
+    },
     /// A weight in the event's unit, divided by a number of calls.
     PerCall {
         /// The weight of all.

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use proftool::base::Caveats;
-use proftool::export::{Advice, csv, dot, text};
+use proftool::export::{Advice, csv, dot, markdown, text};
 use proftool::files;
 use proftool::view::drawing::Drawing;
 use proftool::view::page::Page;
@@ -48,6 +48,11 @@ pub fn give(
         Format::Csv => {
             let table = (forms.table)();
             write_to(standard_output()?, |out| csv::write(out, &table))?;
+            warn(caveats, situation);
+        }
+        Format::Markdown => {
+            let page = (forms.page)();
+            write_to(standard_output()?, |out| markdown::write(out, &page))?;
             warn(caveats, situation);
         }
         Format::Json => {

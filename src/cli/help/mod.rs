@@ -78,6 +78,11 @@ pub const TOPICS: &[Topic] = &[
         text: include_str!("topics/counts.txt"),
     },
     Topic {
+        name: "comparing",
+        about: "What has changed between runs, and how sure that is",
+        text: include_str!("topics/comparing.txt"),
+    },
+    Topic {
         name: "gprof",
         about: "Call graphs, gmon.out, gprof's own format",
         text: include_str!("topics/gprof.txt"),
@@ -150,6 +155,7 @@ fn topics(command: &str) -> &'static [&'static str] {
         "tree" | "cycles" | "detail" => &["recursion", "reading", "formats"],
         "graph" => &["gprof", "recursion", "reading"],
         "callgraph" | "info" | "export" => &["formats"],
+        "compare" => &["comparing", "counts"],
         "doctor" => &["permissions", "stacks"],
         _ => &[],
     }

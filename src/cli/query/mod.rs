@@ -9,7 +9,7 @@ pub mod typed;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, FromArgMatches, ValueEnum};
 use proftool::analysis::owners::Owners;
 use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::TimeRange;
@@ -28,7 +28,7 @@ use typed::{Given, Typed};
 pub const DEFAULT_FILE: &str = "perf.data";
 
 /// The file that is read.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct InputFile {
     /// A recording or a profile; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
@@ -54,7 +54,7 @@ pub fn file_in_command(file: &Path) -> String {
 }
 
 /// The file, and which of its samples count.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Query {
     // The first, as those that follow take their values away from what was parsed.
     #[command(flatten)]
@@ -158,6 +158,27 @@ pub enum Counting {
 impl Query {
     pub fn file(&self) -> &Path {
         self.input.path()
+    }
+
+    // The same question to another file.
+    pub fn of_file(&self, file: &Path) -> Query {
+        Query {
+            input: InputFile {
+                file: file.to_owned(),
+                input: None,
+            },
+            ..self.clone()
+        }
+    }
+
+    // The same question to the samples that these filters choose.
+    pub fn with_filters(&self, words: &[String]) -> Result<Query, clap::Error> {
+        let grammar = Query::augment_args(clap::Command::new("filters").no_binary_name(true));
+        let matches = grammar.try_get_matches_from(words)?;
+        Ok(Query {
+            input: self.input.clone(),
+            ..Query::from_arg_matches(&matches)?
+        })
     }
 
     pub fn inputs(&self) -> Inputs<'_> {

@@ -31,6 +31,8 @@
 
 pub mod annotate;
 pub mod callgraph;
+#[cfg(feature = "compare")]
+pub mod compare;
 pub mod cycles;
 pub mod detail;
 pub mod doctor;

@@ -6,6 +6,7 @@ mod binary;
 mod call_sites;
 mod callgraph;
 mod cli;
+mod compare;
 mod cut;
 mod cycles_page;
 mod debug_files;

@@ -1,0 +1,322 @@
+//! `proftool compare`: what has changed between runs.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, RandomState};
+use std::io::IsTerminal;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, bail};
+use proftool::base::Event;
+use proftool::compare::{Comparison, Runs, Side};
+use proftool::export::json;
+use proftool::view::compare::Compared;
+
+use super::answer::{self, Forms};
+use super::failure::{self, Misused, hinted, tell};
+use super::look::{Format, Look};
+use super::query::Query;
+use super::query::open::Needs;
+
+const ROWS: usize = 15;
+/// What separates the two commands.
+const SEPARATOR: &str = ":::";
+
+/// The arguments of `proftool compare`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = MANUAL)]
+pub struct Args {
+    /// Recordings from before the change: one for each run.
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "new", conflicts_with = "command")]
+    base: Vec<PathBuf>,
+    /// Recordings from after the change.
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "base")]
+    new: Vec<PathBuf>,
+    /// Compare samples of FILE: those that these filters choose, as "--time 0..5".
+    #[arg(long, value_name = "FILTERS", allow_hyphen_values = true, requires = "new_only",
+          conflicts_with_all = ["base", "command"])]
+    base_only: Option<String>,
+    /// With those that these choose.
+    #[arg(
+        long,
+        value_name = "FILTERS",
+        allow_hyphen_values = true,
+        requires = "base_only"
+    )]
+    new_only: Option<String>,
+    /// Runs of each command.
+    #[arg(long, value_name = "N", default_value = "10", requires = "command",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Options of proftool record for the runs, as "-F 4999 --counts".
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        allow_hyphen_values = true,
+        requires = "command"
+    )]
+    record: Option<String>,
+    /// Keep the recordings of the runs here, as base.1.data and so on.
+    #[arg(long, value_name = "DIR", requires = "command")]
+    keep: Option<PathBuf>,
+    #[command(flatten)]
+    query: Query,
+    #[command(flatten)]
+    look: Look,
+    /// Two commands, separated by :::.
+    #[arg(last = true, value_name = "OLD ARGS ::: NEW ARGS")]
+    command: Vec<OsString>,
+}
+
+const MANUAL: &str = "\
+The unit is the run: five to twenty a side tell what one cannot. Commands are
+run in turn in random order, each once before that counts, without output. What
+is compared is time a run, not shares: where one function gets slower, all other
+shares fall. See proftool help comparing.";
+
+const EXAMPLES: &str = "\
+Examples:
+  proftool compare --runs 10 -- ./old data ::: ./new data
+  proftool compare --base old.*.data --new new.*.data
+  proftool compare --base-only '--time 0..5' --new-only '--time 5..10'";
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut runs = Runs::default();
+    let mut compared = Read::default();
+    let sides = if !args.command.is_empty() {
+        args.run_commands(&mut |side, file| {
+            compared.add(&mut runs, side, &args.query.of_file(file), args.runs == 1)
+        })?
+    } else if let (Some(base), Some(new)) = (&args.base_only, &args.new_only) {
+        for (side, filters) in [(Side::Base, base), (Side::New, new)] {
+            let words: Vec<String> = filters.split_whitespace().map(str::to_owned).collect();
+            let query = args.query.with_filters(&words).map_err(|error| {
+                Misused(format!("{filters:?}: {}", first_line(&error.to_string())))
+            })?;
+            compared.add(&mut runs, side, &query, true)?;
+        }
+        [base.clone(), new.clone()]
+    } else if !args.base.is_empty() {
+        for (side, files) in [(Side::Base, &args.base), (Side::New, &args.new)] {
+            for file in files {
+                compared.add(&mut runs, side, &args.query.of_file(file), files.len() == 1)?;
+            }
+        }
+        [&args.base, &args.new].map(|files| named(files))
+    } else {
+        let text = "nothing to compare: --base FILE… --new FILE…, or -- OLD ::: NEW";
+        return Err(Misused(text.into()).into());
+    };
+    let event = compared.event.context("the recordings have no samples")?;
+    let comparison = Comparison::of(event, &runs);
+    let compared = Compared {
+        comparison: &comparison,
+        sides: [&sides[0], &sides[1]],
+        names: args.look.names(),
+        limit: args.look.limit(ROWS),
+    };
+    if comparison.runs == [1, 1] && args.look.output.format == Format::Text {
+        failure::line(
+            "hint",
+            "five to twenty runs a side tell more: proftool help comparing",
+        );
+    }
+    let forms = Forms {
+        page: &|| compared.page(),
+        table: &|| compared.table(),
+        json: &|out, advice| json::compare::write(out, &compared, advice),
+        dot: None,
+    };
+    answer::give(
+        &args.look.output,
+        &args.query.shown_by("compare"),
+        &comparison.caveats,
+        &forms,
+    )
+}
+
+// What the recordings have in common.
+#[derive(Default)]
+struct Read {
+    event: Option<Event>,
+}
+
+impl Read {
+    fn add(
+        &mut self,
+        runs: &mut Runs,
+        side: Side,
+        query: &Query,
+        is_single: bool,
+    ) -> anyhow::Result<()> {
+        let needs = Needs {
+            times: is_single,
+            ..Needs::STACKS
+        };
+        let profile = query.open(needs)?;
+        let selection = query.select(&profile)?;
+        if selection.samples() == 0 && profile.counts.is_none() {
+            bail!("{} has no samples to compare", query.file().display());
+        }
+        let event = selection.event();
+        match &self.event {
+            Some(first) if first != event => {
+                let text = format!(
+                    "{} has samples of {}, the first recording of {}",
+                    query.file().display(),
+                    event.name,
+                    first.name
+                );
+                return Err(hinted(
+                    text,
+                    Some("choose one that all have: --event NAME".into()),
+                ));
+            }
+            _ => self.event = Some(event.clone()),
+        }
+        let main = query.event(&profile)?.filter(|_| is_single);
+        let times = main.and_then(|event| query.times(&profile, event));
+        runs.add(side, &profile, &selection, times.as_ref());
+        Ok(())
+    }
+}
+
+impl Args {
+    // Runs both commands, and reads each recording as it is made. Returns what the sides are called.
+    fn run_commands(
+        &self,
+        read: &mut dyn FnMut(Side, &Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<[String; 2]> {
+        let mut commands = self.command.split(|word| word == SEPARATOR);
+        let sides = match (commands.next(), commands.next(), commands.next()) {
+            (Some(base), Some(new), None) if !base.is_empty() && !new.is_empty() => [base, new],
+            _ => {
+                let text =
+                    "two commands are compared, separated by ':::': -- OLD ARGS ::: NEW ARGS";
+                return Err(Misused(text.into()).into());
+            }
+        };
+        let place = Place::new(self.keep.as_deref())?;
+        let options = self.record.as_deref().unwrap_or_default();
+        let record = |side: Side, number: u32| -> anyhow::Result<PathBuf> {
+            let name = match side {
+                Side::Base => "base",
+                Side::New => "new",
+            };
+            let file = place.directory.join(format!("{name}.{number}.data"));
+            recorded(&file, options, sides[side as usize])?;
+            Ok(file)
+        };
+        let mut random = RandomState::new().hash_one(std::process::id());
+        for number in 0..=self.runs {
+            // Either may be the first of a turn, so that what changes meanwhile is not of one side.
+            let order = match random & 1 {
+                0 => [Side::Base, Side::New],
+                _ => [Side::New, Side::Base],
+            };
+            random = random.rotate_right(1);
+            for side in order {
+                if std::io::stderr().is_terminal() {
+                    let side = format!("{side:?}").to_lowercase();
+                    let what = match number {
+                        0 => "before the first".to_owned(),
+                        number => format!("{number} of {}", self.runs),
+                    };
+                    tell(&format!("run {what}, {side}"));
+                }
+                let file = record(side, number)?;
+                if number > 0 {
+                    read(side, &file)?;
+                }
+                if self.keep.is_none() || number == 0 {
+                    std::fs::remove_file(&file)?;
+                }
+            }
+        }
+        let command = |words: &[OsString]| {
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
+        };
+        Ok(sides.map(command))
+    }
+}
+
+// Where recordings are made.
+struct Place {
+    directory: PathBuf,
+    is_own: bool,
+}
+
+impl Place {
+    fn new(kept: Option<&Path>) -> anyhow::Result<Place> {
+        if let Some(directory) = kept {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("could not create {}", directory.display()))?;
+            return Ok(Place {
+                directory: directory.to_owned(),
+                is_own: false,
+            });
+        }
+        // Of nobody else: a name that can be guessed in a directory of all users is refused if it
+        // exists.
+        let name = format!("proftool-compare-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&directory)
+            .with_context(|| format!("could not create {}", directory.display()))?;
+        Ok(Place {
+            directory,
+            is_own: true,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_own {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+fn recorded(file: &Path, options: &str, command: &[OsString]) -> anyhow::Result<()> {
+    let program = std::env::current_exe().context("could not find this program")?;
+    let output = Command::new(program)
+        .args(["record", "--quiet", "--output"])
+        .arg(file)
+        .args(options.split_whitespace())
+        .arg("--")
+        .args(command)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()
+        .context("could not start the recording")?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().last().unwrap_or_default();
+    let name = command.first().map_or(OsStr::new(""), |name| name);
+    let text = format!("{}: {}: {said}", name.display(), output.status);
+    let hint = "only runs that end well are compared";
+    Err(hinted(text, Some(hint.into())))
+}
+
+fn named(files: &[PathBuf]) -> String {
+    let first = files
+        .first()
+        .map_or(Path::new(""), PathBuf::as_path)
+        .display();
+    match files.len() {
+        0 | 1 => first.to_string(),
+        _ => format!("{first} …"),
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line)
+}

@@ -1,0 +1,234 @@
+//! The figures of one run, by function.
+
+use rustc_hash::FxHashMap;
+
+use super::identity::Identities;
+use crate::base::IdVec;
+use crate::profile::{
+    Counts, FunctionId, Links, PathId, PathWeights, Profile, Selection, Step, TimedRows,
+};
+
+/// The number of parts into which the time of a single run is divided.
+const BLOCKS: u32 = 32;
+
+/// What counting says of calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// No call was counted.
+    #[default]
+    None,
+    /// All calls were counted.
+    All(u64),
+    /// Only some calls were counted.
+    Some,
+}
+
+impl Counted {
+    fn add(&mut self, calls: u64, is_exact: bool) {
+        *self = match *self {
+            Counted::None if is_exact => Counted::All(calls),
+            Counted::All(sum) if is_exact => Counted::All(sum + calls),
+            _ => Counted::Some,
+        };
+    }
+}
+
+/// What is known of one function in one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    /// The weight of the samples taken in it.
+    pub own: f64,
+    /// The weight of the samples with it on the stack, each counted once.
+    pub total: f64,
+    /// The number of these samples.
+    pub samples: u64,
+    /// How many calls of it were counted.
+    pub calls: Counted,
+    /// The variance of its own weight between blocks of time, as of the whole run.
+    pub variance: f64,
+}
+
+/// What is known of a call of one function by another in one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ArcFigures {
+    /// The part of the callee's own weight for which this function called it.
+    pub own: f64,
+    /// The weight of the samples that show the call, once for each time.
+    pub through: f64,
+    /// How many calls were counted.
+    pub calls: Counted,
+}
+
+/// One run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Run {
+    /// The weight of all samples.
+    pub total: f64,
+    /// The variance of it within the run.
+    pub variance: f64,
+    /// The weight of one sample, on average.
+    pub weight: f64,
+    /// The number of samples.
+    pub samples: u64,
+    /// By the number of the function.
+    pub functions: FxHashMap<u32, Figures>,
+    /// By the numbers of caller and callee.
+    pub arcs: FxHashMap<(u32, u32), ArcFigures>,
+    /// Whether calls were counted.
+    pub has_counts: bool,
+}
+
+impl Run {
+    /// The figures of a selection. Linear in rows, paths and functions.
+    pub fn of(
+        profile: &Profile,
+        selection: &Selection,
+        times: Option<&TimedRows>,
+        identities: &mut Identities,
+    ) -> Run {
+        let total = selection.total() as f64;
+        let weight = selection.squares() as f64 / total.max(1.0);
+        let mut numbers: IdVec<FunctionId, Option<u32>> =
+            IdVec::filled(None, profile.functions.len());
+        // Functions that are known from code only have neither weight nor calls.
+        let mut ran = profile.functions_on_stacks();
+        for count in profile.counts.iter().flat_map(Counts::calls) {
+            ran[count.to] = true;
+            count.from.into_iter().for_each(|from| ran[from] = true);
+        }
+        for (id, function) in profile.functions.enumerate().filter(|(id, _)| ran[*id]) {
+            numbers[id] = identities.number(profile, function);
+        }
+        let mut run = Run {
+            total,
+            variance: selection.squares() as f64,
+            weight,
+            samples: selection.samples(),
+            ..Run::default()
+        };
+        run.add_weights(profile, selection, &numbers, identities.len());
+        run.add_counts(profile, &numbers);
+        for figures in run.functions.values_mut() {
+            figures.variance = figures.own * weight;
+        }
+        if let Some(times) = times {
+            run.add_blocks(profile, times, &numbers);
+        }
+        run
+    }
+
+    fn add_weights(
+        &mut self,
+        profile: &Profile,
+        selection: &Selection,
+        numbers: &IdVec<FunctionId, Option<u32>>,
+        functions: usize,
+    ) {
+        let number = |path: PathId| numbers[profile.paths[path].function];
+        // The nearest caller that is another function.
+        let caller = |path: PathId| {
+            let own = number(path);
+            let outwards = profile.paths.outwards(path);
+            let mut others = outwards.map(|path| numbers[path.function]);
+            others.find(|other| *other != own).flatten()
+        };
+        for row in selection.rows() {
+            let Some(function) = number(row.path) else {
+                continue;
+            };
+            let weight = row.weight as f64;
+            self.functions.entry(function).or_default().own += weight;
+            if let Some(caller) = caller(row.path) {
+                self.arcs.entry((caller, function)).or_default().own += weight;
+            }
+        }
+        let of_path = PathWeights::of(profile, selection);
+        let mut depth: Vec<u32> = vec![0; functions];
+        let links = Links::new(profile, &of_path);
+        links.walk(&profile.paths, |step| match step {
+            Step::Enter(path) => {
+                let Some(function) = number(path) else {
+                    return;
+                };
+                let depth = &mut depth[function as usize];
+                if *depth == 0 {
+                    let figures = self.functions.entry(function).or_default();
+                    figures.total += of_path.total(path) as f64;
+                    figures.samples += of_path.samples(path);
+                }
+                *depth += 1;
+                let from = profile.paths[path].caller.and_then(number);
+                if let Some(from) = from.filter(|from| *from != function) {
+                    let arc = self.arcs.entry((from, function)).or_default();
+                    arc.through += of_path.total(path) as f64;
+                }
+            }
+            Step::Leave(path) => {
+                if let Some(function) = number(path) {
+                    depth[function as usize] -= 1;
+                }
+            }
+        });
+    }
+
+    fn add_counts(&mut self, profile: &Profile, numbers: &IdVec<FunctionId, Option<u32>>) {
+        let Some(counts) = &profile.counts else {
+            return;
+        };
+        self.has_counts = true;
+        for count in counts.calls() {
+            let Some(to) = numbers[count.to] else {
+                continue;
+            };
+            let is_exact = !count.is_least && counts.has_all_of(count.to);
+            let function = self.functions.entry(to).or_default();
+            function.calls.add(count.calls, is_exact);
+            if let Some(from) = count.from.and_then(|from| numbers[from]) {
+                let arc = self.arcs.entry((from, to)).or_default();
+                arc.calls.add(count.calls, !count.is_least);
+            }
+        }
+    }
+
+    // Samples that follow each other are of one phase or one request: blocks of time vary more than
+    // independent samples would.
+    fn add_blocks(
+        &mut self,
+        profile: &Profile,
+        times: &TimedRows,
+        numbers: &IdVec<FunctionId, Option<u32>>,
+    ) {
+        let shift = (times.len() / BLOCKS).checked_ilog2().unwrap_or(0);
+        let blocks = f64::from((times.len() >> shift) + 1);
+        // By function the sum of the squares of its blocks; the whole run at `None`.
+        let mut squares: FxHashMap<Option<u32>, f64> = FxHashMap::default();
+        for (_, rows) in times.by_bucket(shift) {
+            let mut weights: FxHashMap<Option<u32>, f64> = FxHashMap::default();
+            for row in rows {
+                let weight = row.weight as f64;
+                *weights.entry(None).or_default() += weight;
+                if let Some(number) = numbers[profile.paths[row.path].function] {
+                    *weights.entry(Some(number)).or_default() += weight;
+                }
+            }
+            for (function, weight) in weights {
+                *squares.entry(function).or_default() += weight * weight;
+            }
+        }
+        // Blocks of the same length that are drawn independently add up to a sum of this variance.
+        let variance = |squares: f64, sum: f64| {
+            let between = (squares - sum * sum / blocks) / (blocks - 1.0).max(1.0);
+            blocks * between
+        };
+        for (function, squares) in squares {
+            match function {
+                None => self.variance = self.variance.max(variance(squares, self.total)),
+                Some(function) => {
+                    if let Some(figures) = self.functions.get_mut(&function) {
+                        figures.variance = figures.variance.max(variance(squares, figures.own));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A comparison: `runs {base, new}`, `time {base, new, change {low, high, percent|null}, verdict,
+//! more_runs|null}`, `functions [{name, label, module, base {self, total, calls|null}, new {…},
+//! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict, exact,
+//! match, was|null, more_runs|null, absorbed [name]}]` and `arcs [{from, to, base {self, calls|null},
+//! new {…}, change {…}, verdict}]`.
+//!
+//! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of the
+//! interval of the difference, and `percent` is the estimate. `verdict` is of the function's own
+//! weight: `better`, `worse`, `same`, `undecided`, `large`, `new` or `gone`. `exact` is true if calls
+//! are equal in all runs of each side. `arcs` has the calls that explain most of a function's
+//! difference. `total` and `samples` of the document are the mean of the new runs, and all samples.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::layout::list;
+use super::{head, value};
+use crate::base::Sampling;
+use crate::compare::{Calls, Change, FunctionChange};
+use crate::export::Advice;
+use crate::view::compare::Compared;
+
+#[derive(Serialize)]
+struct Sides<T> {
+    base: T,
+    new: T,
+}
+
+#[derive(Serialize)]
+struct ChangeFields {
+    low: f64,
+    high: f64,
+    percent: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct TotalFields {
+    #[serde(flatten)]
+    change: ChangeFields,
+    verdict: &'static str,
+}
+
+#[derive(Serialize)]
+struct TimeFields {
+    base: f64,
+    new: f64,
+    change: ChangeFields,
+    verdict: &'static str,
+    more_runs: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    #[serde(rename = "self")]
+    own: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<f64>,
+    calls: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct FunctionItem<'a> {
+    name: &'a str,
+    label: String,
+    module: &'a str,
+    #[serde(flatten)]
+    figures: Sides<Figures>,
+    change: ChangeFields,
+    total_change: TotalFields,
+    verdict: &'static str,
+    exact: bool,
+    #[serde(rename = "match")]
+    matched: &'static str,
+    was: Option<&'a str>,
+    more_runs: Option<u64>,
+    absorbed: &'a [Box<str>],
+}
+
+#[derive(Serialize)]
+struct ArcItem<'a> {
+    from: &'a str,
+    to: &'a str,
+    #[serde(flatten)]
+    figures: Sides<Figures>,
+    change: ChangeFields,
+    verdict: &'static str,
+    exact: bool,
+}
+
+/// Writes the document.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> io::Result<()> {
+    let comparison = compared.comparison;
+    let total = comparison.time.new.max(0.0).round() as u64;
+    let samples = comparison.samples.iter().sum();
+    let known = (&comparison.caveats, advice);
+    head(
+        out,
+        "compare",
+        &comparison.event,
+        Sampling::Unknown,
+        total,
+        samples,
+        known,
+    )?;
+    let [base, new] = comparison.runs;
+    out.write_all(b"\"runs\":")?;
+    value(out, &Sides { base, new })?;
+    out.write_all(b",\n\"time\":")?;
+    let time = &comparison.time;
+    value(
+        out,
+        &TimeFields {
+            base: time.base,
+            new: time.new,
+            change: change(time),
+            verdict: time.verdict.name(),
+            more_runs: time.more_runs,
+        },
+    )?;
+    out.write_all(b",\n\"functions\":")?;
+    let limit = compared.limit.unwrap_or(usize::MAX);
+    let functions = || comparison.functions.iter().take(limit);
+    list(out, functions().map(|it| function(compared, it)))?;
+    out.write_all(b",\n\"arcs\":")?;
+    let arcs = functions().filter_map(|it| {
+        let cause = it.cause.as_ref()?;
+        let figures = |own, side: usize| Figures {
+            own,
+            total: None,
+            calls: cause.calls.and_then(|calls| calls.exact[side]),
+        };
+        Some(ArcItem {
+            from: &cause.caller,
+            to: &it.name,
+            figures: Sides {
+                base: figures(cause.change.base, 0),
+                new: figures(cause.change.new, 1),
+            },
+            change: change(&cause.change),
+            verdict: cause.change.verdict.name(),
+            exact: is_exact(cause.calls),
+        })
+    });
+    list(out, arcs)?;
+    out.write_all(b"}\n")
+}
+
+fn function<'a>(compared: &Compared, it: &'a FunctionChange) -> FunctionItem<'a> {
+    let figures = |own, total, side: usize| Figures {
+        own,
+        total: Some(total),
+        calls: it.calls.and_then(|calls| calls.exact[side]),
+    };
+    FunctionItem {
+        name: &it.name,
+        label: compared.label(&it.name, it.language),
+        module: &it.module,
+        figures: Sides {
+            base: figures(it.own.base, it.total.base, 0),
+            new: figures(it.own.new, it.total.new, 1),
+        },
+        change: change(&it.own),
+        total_change: TotalFields {
+            change: change(&it.total),
+            verdict: it.total.verdict.name(),
+        },
+        verdict: it.verdict().name(),
+        exact: is_exact(it.calls),
+        matched: it.matched.name(),
+        was: it.was.as_deref(),
+        more_runs: it.own.more_runs,
+        absorbed: &it.absorbed,
+    }
+}
+
+fn is_exact(calls: Option<Calls>) -> bool {
+    calls.is_some_and(|calls| calls.is_repeated && calls.exact.iter().all(Option::is_some))
+}
+
+fn change(change: &Change) -> ChangeFields {
+    let [low, high] = change.interval;
+    ChangeFields {
+        low,
+        high,
+        percent: change.percent(),
+    }
+}

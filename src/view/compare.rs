@@ -1,0 +1,298 @@
+//! What has changed between runs.
+
+use super::number;
+use super::page::{Block, HiddenBy, HiddenRows, Page};
+use super::table::{Cell, Column, Role, Table};
+use crate::base::{Language, Unit};
+use crate::compare::{Change, Comparison, FunctionChange, SAME, Verdict};
+use crate::names::{Form, Label, Mark, Names, in_form, stem};
+
+/// How many functions of a kind are listed where only their number matters.
+const FEW: usize = 3;
+
+/// What a comparison is of, and how it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// The figures.
+    pub comparison: &'a Comparison,
+    /// What was compared: the names of both sides.
+    pub sides: [&'a str; 2],
+    /// How functions are named.
+    pub names: Names,
+    /// The most rows of a table.
+    pub limit: Option<usize>,
+}
+
+impl Compared<'_> {
+    /// The page for people.
+    pub fn page(&self) -> Page {
+        let Comparison {
+            functions, event, ..
+        } = self.comparison;
+        let unit = event.unit.clone();
+        let mut blocks = vec![Block::Line(self.subject()), Block::Line(self.all())];
+        let changed: Vec<&FunctionChange> = functions
+            .iter()
+            .filter(|it| it.own.verdict.is_change())
+            .collect();
+        let through: Vec<&FunctionChange> = (functions.iter())
+            .filter(|it| it.total.verdict.is_change() && !it.own.verdict.is_change())
+            .collect();
+        let list = |blocks: &mut Vec<Block>, title: &str, rows: &[&FunctionChange], of| {
+            if rows.is_empty() {
+                return;
+            }
+            let limit = self.limit.unwrap_or(usize::MAX);
+            blocks.extend([Block::Space, Block::Heading(title.to_owned())]);
+            let shown = rows.iter().take(limit).copied();
+            let table = self.rows(shown, of).without(&LEFT_OUT);
+            blocks.push(Block::Table(table));
+            let hidden = rows.len().saturating_sub(limit);
+            let noun = ("function", "functions");
+            blocks.extend(HiddenRows::block(hidden, noun, HiddenBy::Limit));
+        };
+        list(
+            &mut blocks,
+            "Functions whose own time has changed",
+            &changed,
+            |it| it.own,
+        );
+        let title = "Functions whose total time has changed by what they call";
+        list(&mut blocks, title, &through, |it| it.total);
+        blocks.push(Block::Space);
+        if changed.is_empty() && through.is_empty() {
+            let text = "No function is known to have changed.";
+            blocks.push(Block::Line(text.to_owned()));
+        }
+        blocks.extend(self.undecided(&unit).map(Block::Line));
+        blocks.extend(self.calls());
+        blocks.push(Block::Line(self.method()));
+        Page { unit, blocks }
+    }
+
+    /// All functions.
+    pub fn table(&self) -> Table {
+        let functions = self.comparison.functions.iter();
+        let limit = self.limit.unwrap_or(usize::MAX);
+        self.rows(functions.take(limit), |it| it.own)
+    }
+
+    /// The label of a function.
+    pub fn label(&self, name: &str, language: Language) -> String {
+        match self.names {
+            Names::Short => in_form(name, language, Form::Short).into_owned(),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn subject(&self) -> String {
+        let Comparison { runs, event, .. } = self.comparison;
+        let side = |side: usize| {
+            let noun = if runs[side] == 1 { "run" } else { "runs" };
+            format!("{} ({} {noun})", self.sides[side], runs[side])
+        };
+        format!("{} a run: base {}, new {}", event.name, side(0), side(1))
+    }
+
+    // `2.31 s → 2.44 s, +5.4 % (95 %: +4.2 to +6.6 %): worse`
+    fn all(&self) -> String {
+        let time = &self.comparison.time;
+        let unit = &self.comparison.event.unit;
+        let [base, new] = [time.base, time.new].map(|it| number::weight(rounded(it), unit));
+        let growth =
+            |difference: f64| number::growth(difference.round() as i64, rounded(time.base).max(1));
+        let [low, high] = time.interval.map(growth);
+        let change = growth(time.difference());
+        let verdict = match time.verdict {
+            Verdict::Same => format!("same, within ±{} %", 100.0 * SAME),
+            Verdict::Undecided => format!("undecided{}", more_runs(time)),
+            other => other.name().to_owned(),
+        };
+        format!("all: {base} to {new}, {change} % (95 %: {low} to {high} %): {verdict}")
+    }
+
+    fn undecided(&self, unit: &Unit) -> Option<String> {
+        let functions = self.comparison.functions.iter();
+        let all: Vec<&FunctionChange> = functions
+            .filter(|it| it.own.verdict == Verdict::Undecided)
+            .collect();
+        if all.is_empty() {
+            return None;
+        }
+        let named = all.iter().take(FEW).map(|it| {
+            let [low, high] = it
+                .own
+                .interval
+                .map(|it| number::difference(it as i64, unit));
+            let more = it
+                .own
+                .more_runs
+                .map(|more| format!(", {} more runs", number::grouped(more)));
+            let label = self.label(&it.name, it.language);
+            format!("{label} ({low} to {high}{})", more.unwrap_or_default())
+        });
+        let named: Vec<String> = named.collect();
+        let noun = if all.len() == 1 {
+            "function"
+        } else {
+            "functions"
+        };
+        let rest = if all.len() > FEW { ", …" } else { "" };
+        Some(format!(
+            "Undecided: {} {noun}: {}{rest}",
+            all.len(),
+            named.join(", ")
+        ))
+    }
+
+    fn calls(&self) -> Vec<Block> {
+        let functions = &self.comparison.functions;
+        let changed: Vec<(&FunctionChange, [u64; 2])> = (functions.iter())
+            .filter_map(|it| Some((it, it.calls?.changed()?)))
+            .collect();
+        let varying = functions
+            .iter()
+            .filter(|it| it.calls.is_some_and(|it| it.varies))
+            .count();
+        let counted = functions.iter().filter(|it| it.calls.is_some()).count();
+        if counted == 0 {
+            return Vec::new();
+        }
+        let mut blocks = vec![Block::Heading("Calls that have changed, exact".to_owned())];
+        if changed.is_empty() {
+            let is_repeated = functions
+                .iter()
+                .filter_map(|it| it.calls)
+                .all(|it| it.is_repeated);
+            let text = match is_repeated {
+                true => "none: what repeats in the runs of each side is equal on both",
+                false => "not compared: whether they repeat is known from two runs a side",
+            };
+            blocks[0] = Block::Line(format!("Calls of {counted} functions: {text}."));
+        } else {
+            let mut table = Table::new(vec![
+                Column::new("base_calls", "base", Role::Figure),
+                Column::new("new_calls", "new", Role::Figure),
+                Column::new("factor", "factor", Role::Figure),
+                Column::new("function", "function", Role::Name),
+                Column::new("module", "module", Role::Aside),
+            ]);
+            let limit = self.limit.unwrap_or(usize::MAX);
+            for (it, [base, new]) in changed.iter().take(limit) {
+                table.rows.push(vec![
+                    Cell::Count(*base),
+                    Cell::Count(*new),
+                    match base {
+                        0 => Cell::Nothing,
+                        _ => Cell::Factor {
+                            number: *new,
+                            of: *base,
+                        },
+                    },
+                    self.name(it),
+                    Cell::Text(it.module.to_string()),
+                ]);
+            }
+            blocks.push(Block::Table(table));
+            let hidden = changed.len().saturating_sub(limit);
+            let noun = ("function", "functions");
+            blocks.extend(HiddenRows::block(hidden, noun, HiddenBy::Limit));
+        }
+        if varying > 0 {
+            let text =
+                format!("The calls of {varying} functions vary from run to run (hash seeds?).");
+            blocks.push(Block::Line(text));
+        }
+        blocks.push(Block::Space);
+        blocks
+    }
+
+    fn method(&self) -> String {
+        let text = match self.comparison.runs {
+            [1, 1] => {
+                "One run a side: how far runs vary is not known, so no verdict is better or worse."
+            }
+            _ => "Where nothing has changed, 95 of 100 such lists are empty.",
+        };
+        text.to_owned()
+    }
+
+    fn rows<'f>(
+        &self,
+        functions: impl Iterator<Item = &'f FunctionChange>,
+        of: fn(&FunctionChange) -> Change,
+    ) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("verdict", "", Role::Aside),
+            Column::new("percent", "%", Role::Figure),
+            Column::new("difference", "change", Role::Figure),
+            Column::new("low", "from", Role::Figure),
+            Column::new("high", "to (95 %)", Role::Figure),
+            Column::new("base", "base", Role::Figure),
+            Column::new("new", "new", Role::Figure),
+            Column::new("base_calls", "base calls", Role::Figure),
+            Column::new("new_calls", "new calls", Role::Figure),
+            Column::new("function", "function", Role::Name),
+            Column::new("module", "module", Role::Aside),
+            Column::new("match", "match", Role::Aside),
+            Column::new("cause", "called by", Role::Aside),
+        ]);
+        for it in functions {
+            let change = of(it);
+            let [low, high] = change.interval;
+            let difference = |value: f64| Cell::Difference(value.round() as i64);
+            let calls = |side: usize| {
+                let calls = it.calls.and_then(|calls| calls.exact[side]);
+                calls.map_or(Cell::Nothing, Cell::Count)
+            };
+            table.rows.push(vec![
+                Cell::Text(change.verdict.name().to_owned()),
+                match rounded(change.base) {
+                    0 => Cell::Nothing,
+                    base => Cell::Growth {
+                        difference: change.difference().round() as i64,
+                        of: base,
+                    },
+                },
+                difference(change.difference()),
+                difference(low),
+                difference(high),
+                Cell::Weight(rounded(change.base)),
+                Cell::Weight(rounded(change.new)),
+                calls(0),
+                calls(1),
+                self.name(it),
+                Cell::Text(it.module.to_string()),
+                Cell::Text(it.matched.name().to_owned()),
+                it.cause.as_ref().map_or(Cell::Nothing, |cause| {
+                    Cell::Text(self.label(&cause.caller, cause.language))
+                }),
+            ]);
+        }
+        table
+    }
+
+    fn name(&self, it: &FunctionChange) -> Cell {
+        let was = it.was.as_deref().filter(|was| stem(was) != stem(&it.name));
+        let was = was.map(|was| format!("(was {}?)", self.label(was, it.language)));
+        Cell::name(Label::from(self.label(&it.name, it.language)).with(was.map(Mark::Remark)))
+    }
+}
+
+/// What a table of changes leaves out for people.
+const LEFT_OUT: [&str; 4] = ["base_calls", "new_calls", "match", "difference"];
+
+fn more_runs(change: &Change) -> String {
+    match change.more_runs {
+        Some(1) => "; 1 more run a side would probably decide".to_owned(),
+        Some(more) => format!(
+            "; {} more runs a side would probably decide",
+            number::grouped(more)
+        ),
+        None => String::new(),
+    }
+}
+
+fn rounded(weight: f64) -> u64 {
+    number::rounded(weight.max(0.0))
+}

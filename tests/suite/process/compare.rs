@@ -1,0 +1,138 @@
+//! `proftool compare`: recordings and commands, to verdicts.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::cli::proftool;
+use crate::support::directory;
+
+/// Eight runs of each side as folded stacks; one function has `more` samples on the new side.
+fn runs(name: &str, more: u64) -> [Vec<PathBuf>; 2] {
+    let place = directory(&format!("compare-{name}"));
+    ["base", "new"].map(|side| {
+        let more = if side == "new" { more } else { 0 };
+        let write = |number: u64| {
+            let file = place.join(format!("{side}.{number}.folded"));
+            let noise = number * 7 % 5;
+            let stacks = format!(
+                "main;parse;lex {}\nmain;emit {}\nmain;parse 100\n",
+                2000 + more + noise,
+                5000 - noise
+            );
+            fs::write(&file, stacks).unwrap();
+            file
+        };
+        (0..8).map(write).collect()
+    })
+}
+
+fn compare(sides: &[Vec<PathBuf>; 2], options: &[&str]) -> Output {
+    let mut command = proftool(&["compare"]);
+    command.args(options);
+    command.arg("--base").args(&sides[0]);
+    command.arg("--new").args(&sides[1]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+fn document(sides: &[Vec<PathBuf>; 2]) -> Value {
+    serde_json::from_slice(&compare(sides, &["--format", "json"]).stdout).unwrap()
+}
+
+fn function<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let functions = document["functions"].as_array().unwrap();
+    functions.iter().find(|it| it["name"] == name).unwrap()
+}
+
+#[test]
+fn a_slower_function_is_the_only_one_that_has_changed_itself() {
+    let document = document(&runs("slower", 100));
+    assert_eq!(document["runs"]["base"], 8);
+    assert_eq!(document["time"]["verdict"], "worse");
+    let lex = function(&document, "lex");
+    assert_eq!(lex["verdict"], "worse");
+    assert_eq!(lex["change"]["percent"].as_f64().unwrap().round(), 5.0);
+    assert_eq!(
+        lex["new"]["self"].as_f64().unwrap() - lex["base"]["self"].as_f64().unwrap(),
+        100.0
+    );
+    let functions = document["functions"].as_array().unwrap();
+    let changed = functions
+        .iter()
+        .filter(|it| !["same", "undecided"].contains(&it["verdict"].as_str().unwrap()));
+    assert_eq!(changed.count(), 1);
+    let parse = function(&document, "parse");
+    assert_eq!(
+        (&parse["verdict"], &parse["total_change"]["verdict"]),
+        (&"same".into(), &"worse".into())
+    );
+}
+
+#[test]
+fn runs_of_one_program_have_not_changed() {
+    let document = document(&runs("same", 0));
+    assert_eq!(document["time"]["verdict"], "same");
+    for it in document["functions"].as_array().unwrap() {
+        assert_eq!(it["verdict"], "same", "{it}");
+    }
+}
+
+#[test]
+fn markdown_is_a_table_that_a_pull_request_shows() {
+    let output = compare(&runs("markdown", 100), &["--format", "markdown"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let header = text.lines().find(|line| line.starts_with("| ")).unwrap();
+    let columns = header.matches('|').count();
+    assert!(text.contains("| worse | +5.0 |"), "{text}");
+    let rows = text.lines().filter(|line| line.starts_with('|'));
+    rows.for_each(|row| assert_eq!(row.matches('|').count(), columns, "{row}"));
+}
+
+#[test]
+fn two_ranges_of_a_recording_are_compared_without_a_second_run() {
+    let file = directory("compare-ranges").join("perf.data");
+    let count = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let mut record = proftool(&["record", "--quiet", "-e", "task-clock", "-o"]);
+    record.arg(&file).args(["--", "sh", "-c", count]);
+    assert!(record.status().unwrap().success());
+    let ranges = [
+        "--base-only",
+        "--time 0..0.03",
+        "--new-only",
+        "--time 0.03..",
+    ];
+    let output = proftool(&["compare", "--format", "json"])
+        .args(ranges)
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["runs"], serde_json::json!({"base": 1, "new": 1}));
+}
+
+#[test]
+fn a_command_that_fails_is_not_compared() {
+    let output = proftool(&["compare", "--runs", "1", "--", "true", ":::", "false"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("false: exit status: 1"), "{said}");
+    assert!(
+        said.contains("hint: only runs that end well are compared"),
+        "{said}"
+    );
+}
+
+#[test]
+fn one_command_alone_is_no_comparison() {
+    let output = proftool(&["compare", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("separated by ':::'"), "{said}");
+}
