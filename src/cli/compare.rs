@@ -28,17 +28,17 @@ const SEPARATOR: &str = ":::";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = MANUAL)]
 pub struct Args {
-    /// Recordings from before the change: one for each run.
+    /// Recordings of before, one for each run.
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "new", conflicts_with = "command")]
     base: Vec<PathBuf>,
-    /// Recordings from after the change.
+    /// Recordings of after.
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "base")]
     new: Vec<PathBuf>,
-    /// Compare samples of FILE: those that these filters choose, as "--time 0..5".
+    /// Compare samples of FILE that these filters choose.
     #[arg(long, value_name = "FILTERS", allow_hyphen_values = true, requires = "new_only",
           conflicts_with_all = ["base", "command"])]
     base_only: Option<String>,
-    /// With those that these choose.
+    /// With samples that these choose.
     #[arg(
         long,
         value_name = "FILTERS",
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "10", requires = "command",
           value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Options of proftool record for the runs, as "-F 4999 --counts".
+    /// How runs are recorded: "-F 4999 --counts".
     #[arg(
         long,
         value_name = "OPTIONS",
@@ -58,7 +58,7 @@ pub struct Args {
         requires = "command"
     )]
     record: Option<String>,
-    /// Keep the recordings of the runs here, as base.1.data and so on.
+    /// Keep the recordings here.
     #[arg(long, value_name = "DIR", requires = "command")]
     keep: Option<PathBuf>,
     #[command(flatten)]
@@ -71,10 +71,8 @@ pub struct Args {
 }
 
 const MANUAL: &str = "\
-The unit is the run: five to twenty a side tell what one cannot. Commands are
-run in turn in random order, each once before that counts, without output. What
-is compared is time a run, not shares: where one function gets slower, all other
-shares fall. See proftool help comparing.";
+Commands are run in turn in random order, without input and output; the first
+turn does not count.";
 
 const EXAMPLES: &str = "\
 Examples:

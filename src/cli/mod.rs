@@ -10,6 +10,7 @@ mod annotate;
 mod answer;
 mod browse;
 mod callgraph;
+mod check;
 mod choice;
 mod classic;
 mod compare;
@@ -95,6 +96,8 @@ enum Command {
     Cycles(cycles::Args),
     /// Compare runs before and after a change.
     Compare(compare::Args),
+    /// Check runs against budgets.
+    Check(check::Args),
     /// Check the machine, a program, a process or a recording.
     Doctor(doctor::Args),
     /// Show what a recording contains, and how it was made.
@@ -174,6 +177,7 @@ pub fn run() -> ExitCode {
         Command::Annotate(args) => annotate::run(&args),
         Command::Cycles(args) => cycles::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Callgraph(args) => callgraph::run(&args),

@@ -2,7 +2,7 @@
 
 use super::row::Row;
 use super::run::Run;
-use super::statistics::{Difference, Mean, RATE, needed_runs};
+use super::statistics::{Difference, MISSED, Mean, needed_runs};
 use super::{CAUSE, Change, LARGE, SAME, SINGLE, Verdict};
 
 /// A figure of both sides with the test of its difference.
@@ -130,7 +130,10 @@ impl<'a> Judge<'a> {
             Verdict::Undecided
         };
         let now = self.sides.iter().map(|runs| runs.len()).min().unwrap_or(0) as u64;
-        let needed = needed_runs(size.max(same), measured.means, level);
+        // A difference looks larger or smaller than it is. Where it looks larger, too few runs would
+        // be proposed: so it is taken as half a standard error smaller, but never below what matters.
+        let likely = (size - 0.5 * difference.error).max(same);
+        let needed = needed_runs(likely, measured.means, level);
         Change {
             base: base.mean,
             new: new.mean,
@@ -152,8 +155,8 @@ impl<'a> Judge<'a> {
         });
         let part = |it: &Measured| it.difference.estimate / own.difference();
         let (place, measured) = callers.max_by(|a, b| part(&a.1).total_cmp(&part(&b.1)))?;
-        let is_found = measured.difference.p_value() <= RATE;
+        let is_found = measured.difference.p_value() <= MISSED;
         let is_cause = row.callers.len() > 1 && is_found && part(&measured) >= CAUSE;
-        is_cause.then(|| (place, self.change(&measured, is_found, RATE)))
+        is_cause.then(|| (place, self.change(&measured, is_found, MISSED)))
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   profiles ──▶ Runs ──▶ matching ──▶ statistics ──▶ Comparison
 //!                 figures by function   one test a     verdicts at a false
-//!                 and run               figure         discovery rate of 5 %
+//!                 and run               figure         discovery rate of 2.5 %
 //! ```
 //!
 //! Times are compared in the event's unit a run, never as shares: these add up to one, so where one
@@ -16,6 +16,7 @@
 //! then taken [`SINGLE`] times, as blocks of time have it, and the verdict is at most
 //! [`Verdict::Large`].
 
+pub mod budget;
 mod identity;
 mod judge;
 mod matching;

@@ -155,7 +155,7 @@ fn topics(command: &str) -> &'static [&'static str] {
         "tree" | "cycles" | "detail" => &["recursion", "reading", "formats"],
         "graph" => &["gprof", "recursion", "reading"],
         "callgraph" | "info" | "export" => &["formats"],
-        "compare" => &["comparing", "counts"],
+        "compare" | "check" => &["comparing", "counts"],
         "doctor" => &["permissions", "stacks"],
         _ => &[],
     }

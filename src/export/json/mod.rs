@@ -32,6 +32,8 @@
 pub mod annotate;
 pub mod callgraph;
 #[cfg(feature = "compare")]
+pub mod check;
+#[cfg(feature = "compare")]
 pub mod compare;
 pub mod cycles;
 pub mod detail;

@@ -136,3 +136,96 @@ fn one_command_alone_is_no_comparison() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("separated by ':::'"), "{said}");
 }
+
+/// Checks budgets of the new runs; returns the exit status and what was printed.
+fn check(name: &str, budgets: &str, options: &[&str]) -> (i32, String) {
+    let sides = runs(name, 100);
+    let file = sides[0][0].with_file_name("budget.toml");
+    fs::write(&file, budgets).unwrap();
+    let mut command = proftool(&["check"]);
+    command.args(options).arg("--budget").arg(&file);
+    command.arg("--new").args(&sides[1]);
+    command.arg("--base").args(&sides[0]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), text + &said)
+}
+
+#[test]
+fn budgets_pass_fail_or_are_undecided() {
+    let budget =
+        |function: &str, limit: &str| format!("[[budget]]\nfunction = '{function}'\n{limit}\n");
+    // lex has 2100 of 7200 samples and grew by 5 %.
+    for (limit, status) in [
+        ("growth = 8", 0),
+        ("growth = 3", 3),
+        ("percent = 30", 0),
+        ("percent = 28", 3),
+        ("time = '2200'", 0),
+        ("time = '2050'\nof = 'self'", 3),
+        ("time = '2102'", 4),
+        ("calls = 5", 4),
+    ] {
+        let (found, text) = check("budget", &budget("lex", limit), &[]);
+        assert_eq!(found, status, "{limit}: {text}");
+    }
+    // parse has 2200 with its callees, and the worst of all budgets decides.
+    let both = budget("parse", "time = '2300'") + &budget("lex", "growth = 3");
+    let (status, text) = check("budget", &both, &[]);
+    assert_eq!(status, 3, "{text}");
+    assert!(text.contains("pass       time of parse: 2,20"), "{text}");
+    assert!(
+        text.contains("fail       growth of lex: 5.0 %, at most 3.0 %"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_budget_of_code_that_did_not_run_is_undecided() {
+    let (status, _) = check(
+        "absent",
+        "[[budget]]\nfunction = 'parze'\npercent = 50\n",
+        &[],
+    );
+    assert_eq!(status, 4);
+}
+
+#[test]
+fn budgets_are_reported_as_ci_services_read_them() {
+    let budgets = "[[budget]]\nfunction = 'lex'\ngrowth = 3\n";
+    let (_, junit) = check("junit", budgets, &["--format", "junit"]);
+    assert!(
+        junit.contains("tests=\"1\" failures=\"1\" skipped=\"0\""),
+        "{junit}"
+    );
+    let (_, github) = check("github", budgets, &["--format", "github"]);
+    assert!(
+        github.starts_with("::error title=budget fail::growth of lex: 5.0 %25"),
+        "{github}"
+    );
+    let (_, json) = check("json", budgets, &["--format", "json"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["budgets"][0]["verdict"], "fail");
+    assert_eq!(document["budgets"][0]["function"], "lex");
+}
+
+#[test]
+fn a_budget_that_is_not_understood_is_refused() {
+    for (budgets, said) in [
+        (
+            "[[budget]]\nfunction = 'lex'\n",
+            "needs time, percent, growth or calls",
+        ),
+        ("[[budget]]\ntime = '5 parsecs'\n", "time has no such value"),
+        (
+            "[[budget]]\npercent = 5\ngrowth = 5\n",
+            "a budget has one limit",
+        ),
+        ("percent = 5\n", "unknown table percent"),
+    ] {
+        let (status, text) = check("refused", budgets, &[]);
+        assert_eq!(status, 1, "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+}

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""compare_errors.py synthetic|pool …: how often `proftool compare` is wrong.
+
+    compare_errors.py synthetic [PAIRS]          runs that are made here, with known truth
+    compare_errors.py pool FILES… [--pairs N]    recorded runs of one program, in two random halves
+
+Prints the part of pairs in which something is reported although nothing has changed (at most 5 %),
+the part in which a change of 5 % in one leaf is found, with the number of runs that proftool asked
+for (at least 80 %), and the part of 95 % intervals that hold the truth (93 to 97 %).
+
+PROFTOOL names the program to be tested; the release build of this clone otherwise.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROFTOOL = os.environ.get("PROFTOOL", str(HERE.parent / "target/release/proftool"))
+CHANGES = {"better", "worse", "new", "gone", "large"}
+SAMPLES = 10_000
+FUNCTIONS = 60
+# The leaf that changes has a fifth of the samples.
+LEAF = "f0"
+
+
+def compare(base, new):
+    command = [PROFTOOL, "compare", "--no-cache", "--format", "json", "--base", *base, "--new", *new]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    return json.loads(done.stdout)
+
+
+def reported(document):
+    """What a comparison says has changed."""
+    found = [it["name"] for it in document["functions"] if it["verdict"] in CHANGES]
+    found += ["total of " + it["name"] for it in document["functions"]
+              if it["total_change"]["verdict"] in CHANGES]
+    return found + (["time"] if document["time"]["verdict"] in CHANGES else [])
+
+
+def poisson(mean):
+    if mean > 50:
+        return max(0, round(random.gauss(mean, math.sqrt(mean))))
+    limit, number, product = math.exp(-mean), 0, random.random()
+    while product > limit:
+        number, product = number + 1, product * random.random()
+    return number
+
+
+class Program:
+    """Functions with shares of the time, and how far runs vary: more than by chance."""
+
+    def __init__(self):
+        rest = [1 / (rank + 2) ** 1.2 for rank in range(FUNCTIONS - 1)]
+        self.shares = [0.2] + [0.8 * it / sum(rest) for it in rest]
+        self.wobble = random.uniform(0.0, 0.02)
+        self.extra = [random.uniform(0.0, 0.84) for _ in self.shares]
+
+    def means(self, slower):
+        means = [SAMPLES * share for share in self.shares]
+        means[0] *= slower
+        return means
+
+    def run(self, path, slower=1.0):
+        machine = random.gauss(1.0, self.wobble)
+        lines = []
+        for number, mean in enumerate(self.means(slower)):
+            # The variance of the counts is 1 to 1.84 times that of independent samples.
+            spread = random.gauss(1.0, math.sqrt(self.extra[number] / mean))
+            count = poisson(max(mean * machine * spread, 0.0))
+            group = f"g{number % 7}"
+            if count:
+                lines.append(f"main;{group};f{number} {count}\n")
+        path.write_text("".join(lines))
+        return str(path)
+
+
+def synthetic(pairs):
+    random.seed(1)
+    false, asked, found, named, covered, intervals, needed = 0, 0, 0, 0, 0, 0, []
+    with tempfile.TemporaryDirectory() as place:
+        place = pathlib.Path(place)
+        for pair in range(pairs):
+            program = Program()
+            runs = random.choice([3, 5, 10])
+            side = lambda name, number, slower=1.0: [
+                program.run(place / f"{name}{it}.folded", slower) for it in range(number)]
+            document = compare(side("a", runs), side("b", runs))
+            said = reported(document)
+            if said:
+                false += 1
+                print(f"pair {pair} ({runs} runs): {said}")
+            means = dict(zip((f"f{it}" for it in range(FUNCTIONS)), program.means(1.0)))
+            for it in document["functions"]:
+                if means.get(it["name"], 0) > 20:
+                    intervals += 1
+                    covered += it["change"]["low"] <= 0 <= it["change"]["high"]
+            # A change, with as many runs as are asked for after five.
+            base, new = side("c", 5), side("d", 5, 1.05)
+            leaf = next(it for it in compare(base, new)["functions"] if it["name"] == LEAF)
+            more = leaf["more_runs"] or 0
+            asked += 1
+            needed.append(5 + more)
+            if more:
+                document = compare(side("e", 5 + more), side("f", 5 + more, 1.05))
+                leaf = next(it for it in document["functions"] if it["name"] == LEAF)
+                others = [it["name"] for it in document["functions"]
+                          if it["verdict"] in CHANGES and it["name"] != LEAF]
+            else:
+                others = []
+            found += leaf["verdict"] == "worse"
+            named += not others
+    needed.sort()
+    print(f"A/A: {false} of {pairs} pairs with a change ({100 * false / pairs:.1f} %)")
+    print(f"A/B: {found} of {asked} found ({100 * found / asked:.1f} %), "
+          f"nothing else named in {named}; runs a side: median {needed[len(needed) // 2]}, "
+          f"most {needed[-1]}")
+    print(f"intervals: {covered} of {intervals} hold the truth ({100 * covered / intervals:.2f} %)")
+
+
+def pool(files, pairs, runs):
+    random.seed(2)
+    false = 0
+    for pair in range(pairs):
+        drawn = random.sample(files, 2 * runs)
+        said = reported(compare(drawn[:runs], drawn[runs:]))
+        if said:
+            false += 1
+            print(f"pair {pair}: {said[:6]}")
+    print(f"A/A: {false} of {pairs} pairs of {runs} runs with a change ({100 * false / pairs:.1f} %)")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    kinds.add_parser("synthetic").add_argument("pairs", type=int, nargs="?", default=500)
+    recorded = kinds.add_parser("pool")
+    recorded.add_argument("files", nargs="+")
+    recorded.add_argument("--pairs", type=int, default=200)
+    recorded.add_argument("--runs", type=int, default=10)
+    args = parser.parse_args()
+    if args.kind == "synthetic":
+        synthetic(args.pairs)
+    else:
+        if len(args.files) < 2 * args.runs:
+            sys.exit("too few runs for two sides")
+        pool(args.files, args.pairs, args.runs)
+
+
+if __name__ == "__main__":
+    main()
