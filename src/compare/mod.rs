@@ -202,8 +202,17 @@ pub struct Cause {
     pub language: Language,
     /// The part of the callee's own weight for which this caller called it.
     pub change: Change,
-    /// How often it called.
-    pub calls: Option<Calls>,
+}
+
+/// A caller that calls more or less often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallsBy {
+    /// Its full name.
+    pub caller: Box<str>,
+    /// What that is written in.
+    pub language: Language,
+    /// How often it calls.
+    pub calls: Calls,
 }
 
 /// A function on both sides.
@@ -227,6 +236,8 @@ pub struct FunctionChange {
     pub calls: Option<Calls>,
     /// Who called it in the time by which it differs.
     pub cause: Option<Cause>,
+    /// Who calls it more or less often, if most of the difference is of one caller.
+    pub calls_by: Option<CallsBy>,
     /// Functions that only one side has and whose weight was counted here on that side: they were
     /// inlined here, or split off.
     pub absorbed: Vec<Box<str>>,
@@ -301,6 +312,12 @@ impl Comparison {
                 .filter(|base| base.name != shown.name)
                 .map(|it| it.name.clone());
             let cause = own.verdict.is_change().then(|| judge.cause(row, own));
+            let calls = Calls::of(&row.values(|it| it.calls));
+            let calls_by = calls.and_then(|calls| row.calls_by(calls));
+            let caller = |place: usize| {
+                let caller = identities.shown(rows[place].number());
+                (caller.name.clone(), caller.language)
+            };
             functions.push(FunctionChange {
                 name: shown.name.clone(),
                 module: shown.module.clone(),
@@ -309,18 +326,21 @@ impl Comparison {
                 was,
                 own: *own,
                 total: *total,
-                calls: Calls::of(&row.values(|it| it.calls)),
+                calls,
                 cause: cause.flatten().map(|(place, change)| {
-                    let caller = identities.shown(rows[place].number());
+                    let (caller, language) = caller(place);
                     Cause {
-                        caller: caller.name.clone(),
-                        language: caller.language,
+                        caller,
+                        language,
                         change,
-                        calls: Calls::of(
-                            &row.callers[&place]
-                                .each_ref()
-                                .map(|runs| runs.iter().map(|it| it.calls).collect()),
-                        ),
+                    }
+                }),
+                calls_by: calls_by.map(|(place, calls)| {
+                    let (caller, language) = caller(place);
+                    CallsBy {
+                        caller,
+                        language,
+                        calls,
                     }
                 }),
                 absorbed: row

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::matching::Pair;
 use super::run::{ArcFigures, Figures, Run};
+use super::{CAUSE, Calls};
 
 /// What is compared.
 #[derive(Clone, Debug)]
@@ -30,6 +31,20 @@ impl Row {
     pub fn number(&self) -> u32 {
         let [base, new] = self.pair.numbers;
         new.or(base).unwrap_or_default()
+    }
+
+    /// The row of the caller for which most of a difference of calls is, and its calls.
+    pub fn calls_by(&self, calls: Calls) -> Option<(usize, Calls)> {
+        let difference = |calls: Calls| {
+            let [base, new] = calls.changed()?;
+            Some(new as f64 - base as f64)
+        };
+        let all = difference(calls)?;
+        self.callers.iter().find_map(|(place, runs)| {
+            let of = |runs: &Vec<ArcFigures>| runs.iter().map(|it| it.calls).collect();
+            let calls = Calls::of(&runs.each_ref().map(of))?;
+            (difference(calls)? / all >= CAUSE).then_some((*place, calls))
+        })
     }
 
     /// New less base: of the means of the own weight.

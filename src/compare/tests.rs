@@ -246,6 +246,32 @@ fn calls_that_repeat_are_compared_by_equality() {
 }
 
 #[test]
+fn more_calls_are_of_the_caller_that_makes_them() {
+    let counted = |by_load| {
+        let mut profile = run(&[("main;load;parse", 100), ("main;store;parse", 100)]);
+        let id = |name: &str| {
+            let mut functions = profile.functions.enumerate();
+            functions.find(|(_, it)| it.name == name).map(|(id, _)| id)
+        };
+        let to = id("parse").expect("a function");
+        let call = |from: &str, calls| CallCount {
+            from: id(from),
+            to,
+            calls,
+            is_least: false,
+        };
+        profile.counts = Some(Counts::of(vec![call("load", by_load), call("store", 5)]));
+        profile
+    };
+    let [base, new] = [10, 20].map(|calls| [counted(calls), counted(calls)]);
+    let comparison = compared(&base, &new);
+    let parse = of(&comparison, "parse");
+    assert_eq!(parse.calls.expect("counted").changed(), Some([15, 25]));
+    let by = parse.calls_by.as_ref().expect("one caller");
+    assert_eq!((&*by.caller, by.calls.changed()), ("load", Some([10, 20])));
+}
+
+#[test]
 fn a_side_with_one_run_varies_as_the_other_does() {
     let noisy = |number: u64| run(&[("main;a", 400 + 40 * (number % 5))]);
     let base: Vec<Profile> = (0..10).map(noisy).collect();

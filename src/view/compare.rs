@@ -165,10 +165,12 @@ impl Compared<'_> {
                 .filter_map(|it| it.calls)
                 .all(|it| it.is_repeated);
             let text = match is_repeated {
-                true => "none: what repeats in the runs of each side is equal on both",
-                false => "not compared: whether they repeat is known from two runs a side",
+                true => format!("No number of calls has changed, of {counted} functions; exact."),
+                false => {
+                    "Calls are not compared: two runs a side show which numbers repeat.".into()
+                }
             };
-            blocks[0] = Block::Line(format!("Calls of {counted} functions: {text}."));
+            blocks[0] = Block::Line(text);
         } else {
             let mut table = Table::new(vec![
                 Column::new("base_calls", "base", Role::Figure),
@@ -176,6 +178,7 @@ impl Compared<'_> {
                 Column::new("factor", "factor", Role::Figure),
                 Column::new("function", "function", Role::Name),
                 Column::new("module", "module", Role::Aside),
+                Column::new("calls_by", "called by", Role::Aside),
             ]);
             let limit = self.limit.unwrap_or(usize::MAX);
             for (it, [base, new]) in changed.iter().take(limit) {
@@ -191,6 +194,9 @@ impl Compared<'_> {
                     },
                     self.name(it),
                     Cell::Text(it.module.to_string()),
+                    it.calls_by.as_ref().map_or(Cell::Nothing, |by| {
+                        Cell::Text(self.label(&by.caller, by.language))
+                    }),
                 ]);
             }
             blocks.push(Block::Table(table));

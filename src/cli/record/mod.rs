@@ -84,6 +84,13 @@ pub struct RecordArgs {
     #[command(flatten)]
     bounds: BoundsArgs,
 
+    /// Record the command N times, to FILE.1 up to FILE.N.
+    ///
+    /// For proftool compare. It ends with the first run that fails.
+    #[arg(long, value_name = "N", conflicts_with = "TargetArgs",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+
     /// Print only warnings and errors.
     #[arg(short, long)]
     quiet: bool,
@@ -132,13 +139,29 @@ Examples:
 
 // Passes the command's exit status on. Errors are printed here, since the exit status depends on
 // what failed.
-pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: RecordArgs) -> anyhow::Result<ExitCode> {
+    let Some(runs) = args.runs else {
+        return once(&args);
+    };
+    let file = args.output.clone();
+    for number in 1..=runs {
+        args.output = file.clone();
+        args.output.as_mut_os_string().push(format!(".{number}"));
+        let status = once(&args)?;
+        if status != ExitCode::SUCCESS {
+            return Ok(status);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn once(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     if args.output.as_os_str() == "-" {
         tell("a recording cannot be written to standard output");
         hint_at("name a file: -o FILE");
         return Ok(ExitCode::from(FAILED));
     }
-    Ok(match record(&args) {
+    Ok(match record(args) {
         Ok((recording, options, was_empty)) => {
             let path = args.output.display().to_string();
             report(&recording, &options, (&path, was_empty), args.quiet);

@@ -1,8 +1,8 @@
 //! A comparison: `runs {base, new}`, `time {base, new, change {low, high, percent|null}, verdict,
 //! more_runs|null}`, `functions [{name, label, module, base {self, total, calls|null}, new {…},
 //! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict, exact,
-//! match, was|null, more_runs|null, absorbed [name]}]` and `arcs [{from, to, base {self, calls|null},
-//! new {…}, change {…}, verdict}]`.
+//! match, was|null, more_runs|null, absorbed [name], calls_by {name, base, new}|null}]` and
+//! `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
 //!
 //! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of the
 //! interval of the difference, and `percent` is the estimate. `verdict` is of the function's own
@@ -75,6 +75,14 @@ struct FunctionItem<'a> {
     was: Option<&'a str>,
     more_runs: Option<u64>,
     absorbed: &'a [Box<str>],
+    calls_by: Option<CallerItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct CallerItem<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    calls: Sides<u64>,
 }
 
 #[derive(Serialize)]
@@ -85,7 +93,6 @@ struct ArcItem<'a> {
     figures: Sides<Figures>,
     change: ChangeFields,
     verdict: &'static str,
-    exact: bool,
 }
 
 /// Writes the document.
@@ -129,21 +136,20 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
     out.write_all(b",\n\"arcs\":")?;
     let arcs = functions().filter_map(|it| {
         let cause = it.cause.as_ref()?;
-        let figures = |own, side: usize| Figures {
+        let figures = |own| Figures {
             own,
             total: None,
-            calls: cause.calls.and_then(|calls| calls.exact[side]),
+            calls: None,
         };
         Some(ArcItem {
             from: &cause.caller,
             to: &it.name,
             figures: Sides {
-                base: figures(cause.change.base, 0),
-                new: figures(cause.change.new, 1),
+                base: figures(cause.change.base),
+                new: figures(cause.change.new),
             },
             change: change(&cause.change),
             verdict: cause.change.verdict.name(),
-            exact: is_exact(cause.calls),
         })
     });
     list(out, arcs)?;
@@ -175,6 +181,13 @@ fn function<'a>(compared: &Compared, it: &'a FunctionChange) -> FunctionItem<'a>
         was: it.was.as_deref(),
         more_runs: it.own.more_runs,
         absorbed: &it.absorbed,
+        calls_by: it.calls_by.as_ref().and_then(|by| {
+            let [base, new] = by.calls.changed()?;
+            Some(CallerItem {
+                name: &by.caller,
+                calls: Sides { base, new },
+            })
+        }),
     }
 }
 

@@ -229,3 +229,23 @@ fn a_budget_that_is_not_understood_is_refused() {
         assert!(text.contains(said), "{text}");
     }
 }
+
+#[test]
+fn a_command_is_recorded_as_often_as_it_is_to_be_compared() {
+    let place = directory("compare-record");
+    let file = place.join("run.data");
+    let record = |command: &[&str]| {
+        let mut record = proftool(&["record", "--quiet", "--runs", "3", "-o"]);
+        record.arg(&file).arg("--").args(command).status().unwrap()
+    };
+    assert!(record(&["true"]).success());
+    let made = |number: u32| file.with_file_name(format!("run.data.{number}")).exists();
+    assert_eq!([1, 2, 3, 4].map(made), [true, true, true, false]);
+    assert!(!file.exists());
+    // The first run that fails is the last.
+    let other = place.join("failed.data");
+    let mut record = proftool(&["record", "--quiet", "--runs", "3", "-o"]);
+    let status = record.arg(&other).args(["--", "false"]).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert!(!other.with_file_name("failed.data.2").exists());
+}
