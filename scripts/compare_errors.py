@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""compare_errors.py synthetic|pool …: how often `proftool compare` is wrong.
+"""compare_errors.py synthetic|pool|exact …: how often `proftool compare` is wrong.
 
     compare_errors.py synthetic [PAIRS]          runs that are made here, with known truth
     compare_errors.py pool FILES… [--pairs N]    recorded runs of one program, in two random halves
+    compare_errors.py exact [PAIRS]              counted calls, two runs a side, beside eight busy loops
 
 Prints the part of pairs in which something is reported although nothing has changed (at most 5 %),
 the part in which a change of 5 % in one leaf is found, with the number of runs that proftool asked
@@ -31,7 +32,7 @@ LEAF = "f0"
 
 
 def compare(base, new):
-    command = [PROFTOOL, "compare", "--no-cache", "--format", "json", "--base", *base, "--new", *new]
+    command = [PROFTOOL, "compare", "--format", "json", "--base", *base, "--new", *new]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     return json.loads(done.stdout)
 
@@ -136,6 +137,59 @@ def pool(files, pairs, runs):
     print(f"A/A: {false} of {pairs} pairs of {runs} runs with a change ({100 * false / pairs:.1f} %)")
 
 
+COUNTED = r"""
+#include <stdlib.h>
+#include <string.h>
+static int less(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+__attribute__((noinline)) int leaf(int x) { return x * 31 + 7; }
+__attribute__((noinline)) int walk(int n) { return n < 2 ? leaf(n) : walk(n - 1) ^ walk(n - 2); }
+int main(int argc, char **argv) {
+    int numbers[5000], sum = walk(18);
+    for (int i = 0; i < 5000; i++) numbers[i] = leaf(i * 7919 % 5003);
+    qsort(numbers, 5000, sizeof *numbers, less);
+    if (argc > 1) sum += leaf(argc);
+    return sum == numbers[0] && sum == 1;
+}
+"""
+
+
+def exact(pairs):
+    random.seed(3)
+    with tempfile.TemporaryDirectory() as place:
+        place = pathlib.Path(place)
+        (place / "a.c").write_text(COUNTED)
+        subprocess.run(["gcc", "-O1", "-o", place / "a", place / "a.c"], check=True)
+        busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(8)]
+
+        def record(name, *arguments):
+            file = str(place / name)
+            command = [PROFTOOL, "record", "--quiet", "--counts", "--counts-limit", "none", "-o", file, "--"]
+            subprocess.run([*command, place / "a", *arguments], check=True, stderr=subprocess.DEVNULL)
+            return file
+
+        try:
+            old = [record(f"old{it}.data") for it in range(40)]
+            new = [record(f"new{it}.data", "more") for it in range(40)]
+        finally:
+            for it in busy:
+                it.kill()
+
+        def changed(base, new):
+            functions = compare(base, new)["functions"]
+            calls = lambda it, side: it[side]["calls"]
+            return {it["name"]: (calls(it, "base"), calls(it, "new")) for it in functions
+                    if it["exact"] and calls(it, "base") != calls(it, "new")}
+
+        alarms, found = 0, 0
+        for _ in range(pairs):
+            drawn = random.sample(old, 4)
+            alarms += bool(changed(drawn[:2], drawn[2:]))
+            said = changed(random.sample(old, 2), random.sample(new, 2))
+            base, more = said.get("leaf", (0, 0))
+            found += more == base + 1 and len(said) == 1
+    print(f"exact: {alarms} of {pairs} A/A pairs with a change; one call more found in {found} of {pairs}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     kinds = parser.add_subparsers(dest="kind", required=True)
@@ -144,9 +198,12 @@ def main():
     recorded.add_argument("files", nargs="+")
     recorded.add_argument("--pairs", type=int, default=200)
     recorded.add_argument("--runs", type=int, default=10)
+    kinds.add_parser("exact").add_argument("pairs", type=int, nargs="?", default=200)
     args = parser.parse_args()
     if args.kind == "synthetic":
         synthetic(args.pairs)
+    elif args.kind == "exact":
+        exact(args.pairs)
     else:
         if len(args.files) < 2 * args.runs:
             sys.exit("too few runs for two sides")
