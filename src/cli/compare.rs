@@ -7,12 +7,16 @@ use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use proftool::base::Event;
 use proftool::compare::{Comparison, Runs, Side};
 use proftool::export::json;
 use proftool::view::compare::Compared;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use super::answer::{self, Forms};
 use super::failure::{self, Misused, hinted, tell};
@@ -109,12 +113,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let event = compared.event.context("the recordings have no samples")?;
     let comparison = Comparison::of(event, &runs);
-    let compared = Compared {
-        comparison: &comparison,
-        sides: [&sides[0], &sides[1]],
-        names: args.look.names(),
-        limit: args.look.limit(ROWS),
-    };
+    let sides = [&*sides[0], &*sides[1]];
+    let limit = args.look.limit(ROWS);
+    let compared = Compared::of(&comparison, sides, args.look.names(), limit);
     if comparison.runs == [1, 1] && args.look.output.format == Format::Text {
         failure::line(
             "hint",
@@ -197,6 +198,13 @@ impl Args {
             }
         };
         let place = Place::new(self.keep.as_deref())?;
+        // The recordings are removed before it ends. At a second signal there is no time for it.
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            let status = 128 + signal;
+            flag::register_conditional_shutdown(signal, status, Arc::clone(&is_stopped))?;
+            flag::register(signal, Arc::clone(&is_stopped))?;
+        }
         let options = self.record.as_deref().unwrap_or_default();
         let record = |side: Side, number: u32| -> anyhow::Result<PathBuf> {
             let name = match side {
@@ -224,7 +232,9 @@ impl Args {
                     };
                     tell(&format!("run {what}, {side}"));
                 }
-                let file = record(side, number)?;
+                let made = record(side, number);
+                anyhow::ensure!(!is_stopped.load(Ordering::Relaxed), "interrupted");
+                let file = made?;
                 if number > 0 {
                     read(side, &file)?;
                 }

@@ -222,6 +222,8 @@ pub struct FunctionChange {
     pub name: Box<str>,
     /// The name of its module there.
     pub module: Box<str>,
+    /// The name of the file that declares it, where that is known.
+    pub file: Option<Box<str>>,
     /// What its name is written in.
     pub language: Language,
     /// How it was recognized on the other side.
@@ -321,6 +323,7 @@ impl Comparison {
             functions.push(FunctionChange {
                 name: shown.name.clone(),
                 module: shown.module.clone(),
+                file: identities.identity(row.number()).file.clone(),
                 language: shown.language,
                 matched: row.pair.matched,
                 was,

@@ -1,5 +1,7 @@
 //! What has changed between runs.
 
+use rustc_hash::FxHashMap;
+
 use super::number;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
@@ -10,8 +12,11 @@ use crate::names::{Form, Label, Mark, Names, in_form, stem};
 /// How many functions of a kind are listed where only their number matters.
 const FEW: usize = 3;
 
+/// A function and its place in the comparison.
+type Row<'a> = (usize, &'a FunctionChange);
+
 /// What a comparison is of, and how it is shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Compared<'a> {
     /// The figures.
     pub comparison: &'a Comparison,
@@ -21,9 +26,32 @@ pub struct Compared<'a> {
     pub names: Names,
     /// The most rows of a table.
     pub limit: Option<usize>,
+    /// What each function is called, as no other is.
+    labels: Vec<String>,
 }
 
-impl Compared<'_> {
+impl<'a> Compared<'a> {
+    /// Labels the functions of a comparison.
+    pub fn of(
+        comparison: &'a Comparison,
+        sides: [&'a str; 2],
+        names: Names,
+        limit: Option<usize>,
+    ) -> Compared<'a> {
+        Compared {
+            comparison,
+            sides,
+            names,
+            limit,
+            labels: labels(comparison, names),
+        }
+    }
+
+    /// The label of the function at this place of the comparison.
+    pub fn label(&self, place: usize) -> &str {
+        &self.labels[place]
+    }
+
     /// The page for people.
     pub fn page(&self) -> Page {
         let Comparison {
@@ -31,14 +59,15 @@ impl Compared<'_> {
         } = self.comparison;
         let unit = event.unit.clone();
         let mut blocks = vec![Block::Line(self.subject()), Block::Line(self.all())];
-        let changed: Vec<&FunctionChange> = functions
+        let changed: Vec<Row> = functions
             .iter()
-            .filter(|it| it.own.verdict.is_change())
+            .enumerate()
+            .filter(|(_, it)| it.own.verdict.is_change())
             .collect();
-        let through: Vec<&FunctionChange> = (functions.iter())
-            .filter(|it| it.total.verdict.is_change() && !it.own.verdict.is_change())
+        let through: Vec<Row> = (functions.iter().enumerate())
+            .filter(|(_, it)| it.total.verdict.is_change() && !it.own.verdict.is_change())
             .collect();
-        let list = |blocks: &mut Vec<Block>, title: &str, rows: &[&FunctionChange], of| {
+        let list = |blocks: &mut Vec<Block>, title: &str, rows: &[Row], of| {
             if rows.is_empty() {
                 return;
             }
@@ -72,17 +101,9 @@ impl Compared<'_> {
 
     /// All functions.
     pub fn table(&self) -> Table {
-        let functions = self.comparison.functions.iter();
+        let functions = self.comparison.functions.iter().enumerate();
         let limit = self.limit.unwrap_or(usize::MAX);
         self.rows(functions.take(limit), |it| it.own)
-    }
-
-    /// The label of a function.
-    pub fn label(&self, name: &str, language: Language) -> String {
-        match self.names {
-            Names::Short => in_form(name, language, Form::Short).into_owned(),
-            _ => name.to_owned(),
-        }
     }
 
     fn subject(&self) -> String {
@@ -113,13 +134,14 @@ impl Compared<'_> {
 
     fn undecided(&self, unit: &Unit) -> Option<String> {
         let functions = self.comparison.functions.iter();
-        let all: Vec<&FunctionChange> = functions
-            .filter(|it| it.own.verdict == Verdict::Undecided)
+        let all: Vec<Row> = functions
+            .enumerate()
+            .filter(|(_, it)| it.own.verdict == Verdict::Undecided)
             .collect();
         if all.is_empty() {
             return None;
         }
-        let named = all.iter().take(FEW).map(|it| {
+        let named = all.iter().take(FEW).map(|&(place, it)| {
             let [low, high] = it
                 .own
                 .interval
@@ -128,7 +150,7 @@ impl Compared<'_> {
                 .own
                 .more_runs
                 .map(|more| format!(", {} more runs", number::grouped(more)));
-            let label = self.label(&it.name, it.language);
+            let label = self.label(place);
             format!("{label} ({low} to {high}{})", more.unwrap_or_default())
         });
         let named: Vec<String> = named.collect();
@@ -147,8 +169,8 @@ impl Compared<'_> {
 
     fn calls(&self) -> Vec<Block> {
         let functions = &self.comparison.functions;
-        let changed: Vec<(&FunctionChange, [u64; 2])> = (functions.iter())
-            .filter_map(|it| Some((it, it.calls?.changed()?)))
+        let changed: Vec<(Row, [u64; 2])> = (functions.iter().enumerate())
+            .filter_map(|row| Some((row, row.1.calls?.changed()?)))
             .collect();
         let varying = functions
             .iter()
@@ -181,7 +203,7 @@ impl Compared<'_> {
                 Column::new("calls_by", "called by", Role::Aside),
             ]);
             let limit = self.limit.unwrap_or(usize::MAX);
-            for (it, [base, new]) in changed.iter().take(limit) {
+            for ((place, it), [base, new]) in changed.iter().take(limit) {
                 table.rows.push(vec![
                     Cell::Count(*base),
                     Cell::Count(*new),
@@ -192,10 +214,10 @@ impl Compared<'_> {
                             of: *base,
                         },
                     },
-                    self.name(it),
+                    self.name(*place, it),
                     Cell::Text(it.module.to_string()),
                     it.calls_by.as_ref().map_or(Cell::Nothing, |by| {
-                        Cell::Text(self.label(&by.caller, by.language))
+                        Cell::Text(called(&by.caller, by.language, self.names))
                     }),
                 ]);
             }
@@ -225,7 +247,7 @@ impl Compared<'_> {
 
     fn rows<'f>(
         &self,
-        functions: impl Iterator<Item = &'f FunctionChange>,
+        functions: impl Iterator<Item = Row<'f>>,
         of: fn(&FunctionChange) -> Change,
     ) -> Table {
         let mut table = Table::new(vec![
@@ -243,7 +265,7 @@ impl Compared<'_> {
             Column::new("match", "match", Role::Aside),
             Column::new("cause", "called by", Role::Aside),
         ]);
-        for it in functions {
+        for (place, it) in functions {
             let change = of(it);
             let [low, high] = change.interval;
             let difference = |value: f64| Cell::Difference(value.round() as i64);
@@ -267,21 +289,21 @@ impl Compared<'_> {
                 Cell::Weight(rounded(change.new)),
                 calls(0),
                 calls(1),
-                self.name(it),
+                self.name(place, it),
                 Cell::Text(it.module.to_string()),
                 Cell::Text(it.matched.name().to_owned()),
                 it.cause.as_ref().map_or(Cell::Nothing, |cause| {
-                    Cell::Text(self.label(&cause.caller, cause.language))
+                    Cell::Text(called(&cause.caller, cause.language, self.names))
                 }),
             ]);
         }
         table
     }
 
-    fn name(&self, it: &FunctionChange) -> Cell {
+    fn name(&self, place: usize, it: &FunctionChange) -> Cell {
         let was = it.was.as_deref().filter(|was| stem(was) != stem(&it.name));
-        let was = was.map(|was| format!("(was {}?)", self.label(was, it.language)));
-        Cell::name(Label::from(self.label(&it.name, it.language)).with(was.map(Mark::Remark)))
+        let was = was.map(|was| format!("(was {}?)", called(was, it.language, self.names)));
+        Cell::name(Label::from(self.label(place).to_owned()).with(was.map(Mark::Remark)))
     }
 }
 
@@ -301,4 +323,36 @@ fn more_runs(change: &Change) -> String {
 
 fn rounded(weight: f64) -> u64 {
     number::rounded(weight.max(0.0))
+}
+
+fn called(name: &str, language: Language, names: Names) -> String {
+    match names {
+        Names::Short => in_form(name, language, Form::Short).into_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+// Names that several functions have are followed by the file that declares each, or else the module.
+fn labels(comparison: &Comparison, names: Names) -> Vec<String> {
+    let functions = comparison.functions.iter();
+    let mut labels: Vec<String> = functions
+        .clone()
+        .map(|it| called(&it.name, it.language, names))
+        .collect();
+    let whole: [fn(&FunctionChange) -> String; 2] = [
+        |it| it.name.to_string(),
+        |it| format!("{} ({})", it.name, it.file.as_ref().unwrap_or(&it.module)),
+    ];
+    for fuller in whole {
+        let mut number: FxHashMap<String, u32> = FxHashMap::default();
+        labels
+            .iter()
+            .for_each(|label| *number.entry(label.clone()).or_default() += 1);
+        for (label, it) in labels.iter_mut().zip(functions.clone()) {
+            if number[label.as_str()] > 1 {
+                *label = fuller(it);
+            }
+        }
+    }
+    labels
 }

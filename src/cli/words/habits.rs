@@ -81,9 +81,8 @@ pub fn answered(mut error: Error, args: &[OsString]) -> Error {
             // Those that perf compares.
             let old = files.next().unwrap_or("perf.data.old");
             let new = files.next().unwrap_or("perf.data");
-            let [old, new] =
-                [old, new].map(|it| format!("proftool flat --format csv {}", shell_quoted(it)));
-            format!("tables to compare: {old}, and {new}")
+            let [old, new] = [old, new].map(shell_quoted);
+            format!("what has changed: proftool compare --base {old} --new {new}")
         }
         None => return error,
     };

@@ -62,7 +62,7 @@ struct Figures {
 #[derive(Serialize)]
 struct FunctionItem<'a> {
     name: &'a str,
-    label: String,
+    label: &'a str,
     module: &'a str,
     #[serde(flatten)]
     figures: Sides<Figures>,
@@ -131,10 +131,13 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
     )?;
     out.write_all(b",\n\"functions\":")?;
     let limit = compared.limit.unwrap_or(usize::MAX);
-    let functions = || comparison.functions.iter().take(limit);
-    list(out, functions().map(|it| function(compared, it)))?;
+    let functions = || comparison.functions.iter().enumerate().take(limit);
+    list(
+        out,
+        functions().map(|(place, it)| function(compared.label(place), it)),
+    )?;
     out.write_all(b",\n\"arcs\":")?;
-    let arcs = functions().filter_map(|it| {
+    let arcs = functions().filter_map(|(_, it)| {
         let cause = it.cause.as_ref()?;
         let figures = |own| Figures {
             own,
@@ -156,7 +159,7 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
     out.write_all(b"}\n")
 }
 
-fn function<'a>(compared: &Compared, it: &'a FunctionChange) -> FunctionItem<'a> {
+fn function<'a>(label: &'a str, it: &'a FunctionChange) -> FunctionItem<'a> {
     let figures = |own, total, side: usize| Figures {
         own,
         total: Some(total),
@@ -164,7 +167,7 @@ fn function<'a>(compared: &Compared, it: &'a FunctionChange) -> FunctionItem<'a>
     };
     FunctionItem {
         name: &it.name,
-        label: compared.label(&it.name, it.language),
+        label,
         module: &it.module,
         figures: Sides {
             base: figures(it.own.base, it.total.base, 0),

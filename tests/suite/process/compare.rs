@@ -249,3 +249,23 @@ fn a_command_is_recorded_as_often_as_it_is_to_be_compared() {
     assert_eq!(status.code(), Some(1));
     assert!(!other.with_file_name("failed.data.2").exists());
 }
+
+#[test]
+fn functions_of_one_short_name_have_labels_of_their_own() {
+    let place = directory("compare-labels");
+    let write = |name: &str| {
+        let file = place.join(name);
+        let stacks = "main;shop::list<int>::at(int) 50\nmain;shop::list<char>::at(int) 50\n";
+        fs::write(&file, stacks).unwrap();
+        file
+    };
+    let sides = [["a", "b"], ["c", "d"]].map(|names| names.map(write).to_vec());
+    let output = compare(&sides, &["--format", "json", "--names", "short"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let labels = document["functions"].as_array().unwrap().iter();
+    let labels: Vec<&str> = labels.map(|it| it["label"].as_str().unwrap()).collect();
+    let mut distinct = labels.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), labels.len(), "{labels:?}");
+}
