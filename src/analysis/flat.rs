@@ -4,6 +4,7 @@
 use super::called::{self, Called};
 use super::cut::{self, Hidden};
 use super::inclusive::{self, FunctionWeights};
+use super::sampling_error::intervals::Intervals;
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Profile, Selection};
 
@@ -18,6 +19,8 @@ pub struct Summary {
     pub hidden: Hidden,
     /// The calls of functions, where calls were counted.
     pub calls: Option<IdVec<FunctionId, Called>>,
+    /// How far the weights may be off, where that was asked for.
+    pub intervals: Option<Intervals>,
 }
 
 impl Summary {
@@ -42,6 +45,7 @@ impl Summary {
             weights,
             hidden: cut::by_function(profile, selection),
             calls: called::by_function(profile, selection),
+            intervals: None,
         }
     }
 }

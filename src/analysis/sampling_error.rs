@@ -11,6 +11,8 @@
 //!
 //! A census, which records every event, has no such error. It may still be incomplete.
 
+pub mod intervals;
+
 use crate::base::{CaveatKind, Sampling};
 use crate::profile::{Profile, Selection};
 

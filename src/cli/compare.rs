@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
-use proftool::base::Event;
+use proftool::base::{About, CaveatKind, Caveats, Event};
 use proftool::compare::{Comparison, Runs, Side};
 use proftool::export::json;
 use proftool::view::compare::Compared;
@@ -128,12 +128,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::compare::write(out, &compared, advice),
         dot: None,
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("compare"),
-        &comparison.caveats,
-        &forms,
-    )
+    // Of single runs others would be said for each: the document has them all.
+    let mut known = Caveats::default();
+    for kind in CaveatKind::about(About::Samples) {
+        let count = comparison.caveats.count(kind);
+        if count > 0 {
+            known.add(kind, count);
+        }
+    }
+    let situation = args.query.shown_by("compare");
+    answer::give(&args.look.output, &situation, &known, &forms)
 }
 
 // What the recordings have in common.

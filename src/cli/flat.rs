@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use proftool::analysis::flat::Summary;
 use proftool::analysis::owners::Charged;
+use proftool::analysis::sampling_error::intervals;
 use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
 use proftool::profile::RowLevel;
@@ -16,6 +18,7 @@ use super::failure::Misused;
 use super::look::{Look, Shown};
 use super::query::Query;
 use super::query::by::{By, Order, OrderParser, Rows};
+use super::query::open::Needs;
 
 const ROWS: usize = 40;
 
@@ -30,6 +33,9 @@ pub struct Args {
     sort: Order,
     #[command(flatten)]
     rows: Rows,
+    /// Show 95 % intervals of functions, by blocks of time.
+    #[arg(long)]
+    ci: bool,
     #[command(flatten)]
     shown: Shown,
     #[command(flatten)]
@@ -66,10 +72,25 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let subject = args.look.subject(&args.query, &profile, &selection);
         return by_crate(args, &subject);
     }
-    let profile = args.query.open_for_rows(by)?;
+    if args.ci && by.is_other() {
+        return Err(Misused("--ci is of functions; leave out --by".into()).into());
+    }
+    let profile = match args.ci {
+        true => args.query.open(Needs {
+            times: true,
+            ..Needs::TOTALS
+        })?,
+        false => args.query.open_for_rows(by)?,
+    };
     let (profile, selection) = args.query.select_rows(profile, by, RowLevel::Alone)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut summary = Summary::of(&profile, &selection);
+    if args.ci {
+        let event = args.query.event(&profile)?;
+        let times = event.and_then(|event| args.query.times(&profile, event));
+        let times = times.context("the file has no times, which intervals need")?;
+        summary.intervals = Some(intervals::by_blocks(&profile, &times));
+    }
     if let Some(shown) = args.shown.of(&profile)? {
         summary.ran.retain(|id| shown.binary_search(id).is_ok());
     }

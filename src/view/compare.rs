@@ -297,7 +297,14 @@ impl<'a> Compared<'a> {
                 }),
             ]);
         }
-        table
+        match table
+            .rows
+            .iter()
+            .all(|row| row.last() == Some(&Cell::Nothing))
+        {
+            true => table.without(&["cause"]),
+            false => table,
+        }
     }
 
     fn name(&self, place: usize, it: &FunctionChange) -> Cell {

@@ -62,6 +62,8 @@ pub struct Row {
     pub samples: u64,
     /// Its calls, where calls were counted.
     pub called: Option<Called>,
+    /// Half the widths of the 95 % intervals of self weight and total, where that was asked for.
+    pub half_widths: Option<[u64; 2]>,
 }
 
 impl Row {
@@ -132,6 +134,7 @@ pub(super) fn rows(
         weights,
         hidden,
         calls,
+        intervals,
         ..
     } = summary;
     let known = |id| Total::of(weights, id);
@@ -147,6 +150,9 @@ pub(super) fn rows(
         inferred: weights.inferred[id],
         samples: weights.self_samples[id],
         called: calls.as_ref().map(|calls| calls[id]),
+        half_widths: intervals
+            .as_ref()
+            .map(|it| [it.self_weight[id], it.total[id]]),
     };
     functions.iter().map(row).collect()
 }
@@ -193,6 +199,8 @@ pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
     ]
 }
 
+/// The columns of intervals.
+const HALF_WIDTHS: [&str; 2] = ["self_half_width", "total_half_width"];
 /// The columns of calls for programs that are one for people.
 pub const CALLS_IN_ONE: [&str; 3] = ["calls", "recursive_calls", "calls_at_least"];
 /// The columns of weights by calls.
@@ -252,6 +260,9 @@ impl Flat {
     /// The same with the column that people read ranges in, if there are any.
     pub fn with_ranges(&self, subject: &Subject) -> Table {
         let mut columns = Vec::from(figure_columns(known(self.rows.iter())));
+        // Behind what they are of.
+        columns.insert(2, Column::new(HALF_WIDTHS[1], "±", Role::Figure));
+        columns.insert(1, Column::new(HALF_WIDTHS[0], "±", Role::Figure));
         columns.extend([
             Column::new("samples", "samples", Role::Figure),
             Column::new("inferred", "inferred", Role::Figure),
@@ -268,6 +279,12 @@ impl Flat {
         let whole = subject.selection.total();
         for row in &self.rows {
             let mut cells = Vec::from(figures(row, whole));
+            let half_width = |which: usize| {
+                let part = row.half_widths.map(|widths| widths[which]);
+                part.map_or(Cell::Nothing, |part| Cell::Share { part, whole })
+            };
+            cells.insert(2, half_width(1));
+            cells.insert(1, half_width(0));
             cells.extend([Cell::Count(row.samples), Cell::Weight(row.inferred)]);
             cells.extend(call_figures(row));
             cells.extend([
@@ -275,6 +292,9 @@ impl Flat {
                 Cell::Text(row.module.clone()),
             ]);
             table.rows.push(cells);
+        }
+        if self.rows.iter().all(|row| row.half_widths.is_none()) {
+            table = table.without(&HALF_WIDTHS);
         }
         if self.rows.iter().all(|row| row.called.is_none()) {
             table = table.without(&["called"]).without(&CALLS_IN_ONE);
@@ -314,6 +334,11 @@ impl Flat {
         let noun = rows::noun(subject.profile.rows);
         blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::LimitOrShare));
         blocks.extend(legend);
+        if self.rows.iter().any(|row| row.half_widths.is_some()) {
+            let text =
+                "±: half the 95 % interval in this run, by blocks of time; runs may differ more";
+            blocks.push(Block::Line(text.into()));
+        }
         let shown = self.rows.iter().map(|row| row.function);
         blocks.extend(rows::unknown(subject, shown));
         let is_least = |row: &Row| row.called.is_some_and(|called| called.is_marked());

@@ -5,7 +5,8 @@
 //! calls were counted there are `recursive_calls|null, calls_at_least, self_per_call|null,
 //! total_per_call|null` as well: `calls` are those by other functions, null if they were not
 //! counted; with `calls_at_least` there may have been more. Self weight is divided by all calls,
-//! the total by those of other functions.
+//! the total by those of other functions. With intervals there are `self_half_width` and
+//! `total_half_width`: half the widths of the 95 % intervals, in the event's unit.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -36,10 +37,18 @@ pub(super) struct FunctionItem<'a> {
     cycle: Option<usize>,
     samples: u64,
     inferred: u64,
+    #[serde(flatten)]
+    intervals: Option<IntervalItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'static str>,
     #[serde(flatten)]
     identity: Identity<'a>,
+}
+
+#[derive(Serialize)]
+struct IntervalItem {
+    self_half_width: u64,
+    total_half_width: u64,
 }
 
 // What is known of a function's calls, where calls were counted.
@@ -93,6 +102,12 @@ impl<'a> FunctionItem<'a> {
             cycle: None,
             samples: row.samples,
             inferred: row.inferred,
+            intervals: row
+                .half_widths
+                .map(|[self_half_width, total_half_width]| IntervalItem {
+                    self_half_width,
+                    total_half_width,
+                }),
             model: row.known.model(),
             identity: Identity::of(subject, row.function, &row.name.text),
         }

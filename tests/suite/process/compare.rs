@@ -269,3 +269,22 @@ fn functions_of_one_short_name_have_labels_of_their_own() {
     distinct.dedup();
     assert_eq!(distinct.len(), labels.len(), "{labels:?}");
 }
+
+#[test]
+fn intervals_need_times_and_are_of_functions() {
+    let sides = runs("intervals", 0);
+    let refused = |options: &[&str]| {
+        let output = proftool(&["flat", "--ci"])
+            .args(options)
+            .arg(&sides[0][0])
+            .output()
+            .unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (status, said) = refused(&[]);
+    assert!(status == 1 && said.contains("has no times"), "{said}");
+    assert_eq!(refused(&["--by", "module"]).0, 2);
+}

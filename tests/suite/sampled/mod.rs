@@ -4,6 +4,7 @@
 mod beginnings;
 mod call_sites;
 mod callgraph;
+mod compare;
 mod cut_recordings;
 mod doctor;
 mod false_callers;
