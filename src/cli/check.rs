@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use proftool::analysis::inclusive;
-use proftool::base::Unit;
+use proftool::base::{Caveats, Event, Unit};
 use proftool::compare::budget::{self, Kept, Measure};
-use proftool::export::json;
+use proftool::export::{Advice, json};
 use proftool::names::stem;
 use proftool::profile::{FunctionId, Profile, Selection, pattern_of};
 use toml::{Table, Value};
@@ -76,13 +76,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         budget.check(&of(&base), &of(&new))
     });
     let checked: Vec<Checked> = checked.collect::<anyhow::Result<_>>()?;
-    let unit = new.unit.unwrap_or(Unit::Samples);
+    let event = new.event.context("nothing was recorded")?;
+    let unit = event.unit.clone();
     let rows = budgets.iter().zip(&checked);
     let rows: Vec<json::check::Row> = rows.map(|it| row(it.0, it.1, &unit)).collect();
     let mut text = Vec::new();
     match args.format {
         Format::Text => lines(&mut text, &rows)?,
-        Format::Json => json::check::write(&mut text, &rows)?,
+        Format::Json => {
+            let samples = (new.total, new.samples);
+            let known = (&new.caveats, &args.query.shown_by("check") as &dyn Advice);
+            json::check::write(&mut text, &event, samples, known, &rows)?;
+        }
         Format::Junit => json::check::junit(&mut text, &rows)?,
         Format::Github => json::check::github(&mut text, &rows)?,
     }
@@ -141,11 +146,14 @@ struct Run {
     is_there: bool,
 }
 
-/// The runs of a side, each with what the budgets are of; and the event's unit.
+/// The runs of a side, each with what the budgets are of, and what they have in common.
 #[derive(Default)]
 struct Runs {
     runs: Vec<Vec<Run>>,
-    unit: Option<Unit>,
+    event: Option<Event>,
+    total: u64,
+    samples: u64,
+    caveats: Caveats,
 }
 
 struct Checked {
@@ -202,6 +210,10 @@ impl Budget {
 
     fn of(table: &Table) -> Result<Budget, String> {
         let mut scope = Scope::Run;
+        let scopes = ["function", "module", "path"];
+        if table.keys().filter(|key| scopes.contains(&&***key)).count() > 1 {
+            return Err("a budget is of one function, module or path".to_owned());
+        }
         let mut limit = None;
         let mut is_own = false;
         for (key, value) in table {
@@ -384,7 +396,10 @@ fn measured(args: &Args, files: &[PathBuf], budgets: &[Budget]) -> anyhow::Resul
             .iter()
             .map(|it| it.measure(&query, &profile, &selection));
         all.runs.push(run.collect::<anyhow::Result<_>>()?);
-        all.unit = Some(selection.event().unit.clone());
+        all.event = Some(selection.event().clone());
+        all.total = all.total.saturating_add(selection.total());
+        all.samples = all.samples.saturating_add(selection.samples());
+        all.caveats.merge(&profile.caveats);
     }
     Ok(all)
 }

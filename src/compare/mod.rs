@@ -97,9 +97,9 @@ pub enum Verdict {
     Undecided,
     /// A large difference between single runs, which may have had another cause than the program.
     Large,
-    /// There was no such function.
+    /// No run of the base has a sample or a call of the function.
     New,
-    /// There is no such function any more.
+    /// No new run has one.
     Gone,
 }
 

@@ -6,8 +6,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::head;
 use super::layout::list;
-use crate::base::{Unit, printable};
+use crate::base::{Caveats, Event, Sampling, Unit, printable};
+use crate::export::Advice;
 use crate::view::number;
 
 /// A budget and what came of it.
@@ -61,13 +63,28 @@ impl Row<'_> {
     }
 }
 
-/// Writes the document.
+/// Writes the document, with the total and the number of samples of all runs.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
-    out.write_all(b"{\"schema\":\"proftool/1\",\"view\":\"check\",\n\"budgets\":")?;
+pub fn write(
+    out: &mut dyn Write,
+    event: &Event,
+    (total, samples): (u64, u64),
+    known: (&Caveats, &dyn Advice),
+    rows: &[Row],
+) -> io::Result<()> {
+    head(
+        out,
+        "check",
+        event,
+        Sampling::Unknown,
+        total,
+        samples,
+        known,
+    )?;
+    out.write_all(b"\"budgets\":")?;
     list(out, rows)?;
     out.write_all(b"}\n")
 }

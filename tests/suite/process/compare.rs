@@ -208,6 +208,10 @@ fn budgets_are_reported_as_ci_services_read_them() {
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["budgets"][0]["verdict"], "fail");
     assert_eq!(document["budgets"][0]["function"], "lex");
+    assert_eq!(
+        (&document["view"], &document["event"]["name"]),
+        (&"check".into(), &"samples".into())
+    );
 }
 
 #[test]
@@ -223,6 +227,10 @@ fn a_budget_that_is_not_understood_is_refused() {
             "a budget has one limit",
         ),
         ("percent = 5\n", "unknown table percent"),
+        (
+            "[[budget]]\nfunction = 'a'\nmodule = 'b'\npercent = 5\n",
+            "one function, module or path",
+        ),
     ] {
         let (status, text) = check("refused", budgets, &[]);
         assert_eq!(status, 1, "{text}");
