@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
+use super::Side;
 use crate::base::Language;
 use crate::names::stem;
 use crate::profile::{Function, FunctionKind, Profile};
@@ -23,10 +24,10 @@ pub(super) struct Identity {
     pub file: Option<Box<str>>,
 }
 
-/// What is shown of it.
+/// What a side shows of it.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
-    /// The full name, as it is in the first run that has it.
+    /// The full name, as it is in the side's first run that has it.
     pub name: Box<str>,
     /// The name in the symbol table, where it differs.
     pub linkage_name: Option<Box<str>>,
@@ -40,12 +41,12 @@ pub(super) struct Shown {
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     numbers: FxHashMap<Identity, u32>,
-    shown: Vec<(Identity, Shown)>,
+    shown: Vec<(Identity, [Option<Shown>; 2])>,
 }
 
 impl Identities {
     /// The number of a function; `None` for marks, which are no functions.
-    pub fn number(&mut self, profile: &Profile, function: &Function) -> Option<u32> {
+    pub fn number(&mut self, side: Side, profile: &Profile, function: &Function) -> Option<u32> {
         let module = &profile.modules[function.module].name;
         let (name, file) = match function.kind {
             FunctionKind::Mark => return None,
@@ -64,14 +65,15 @@ impl Identities {
         let next = self.shown.len() as u32;
         let number = *self.numbers.entry(identity.clone()).or_insert(next);
         if number == next {
-            let shown = Shown {
-                name: name.into(),
-                linkage_name: function.linkage_name.clone(),
-                module: module.as_str().into(),
-                language: function.language,
-            };
-            self.shown.push((identity, shown));
+            self.shown.push((identity, [None, None]));
         }
+        let shown = &mut self.shown[number as usize].1[side as usize];
+        shown.get_or_insert_with(|| Shown {
+            name: name.into(),
+            linkage_name: function.linkage_name.clone(),
+            module: module.as_str().into(),
+            language: function.language,
+        });
         Some(number)
     }
 
@@ -83,8 +85,9 @@ impl Identities {
         &self.shown[number as usize].0
     }
 
-    pub fn shown(&self, number: u32) -> &Shown {
-        &self.shown[number as usize].1
+    /// What a side shows of a function; `None` if it does not have it.
+    pub fn shown(&self, side: Side, number: u32) -> Option<&Shown> {
+        self.shown[number as usize].1[side as usize].as_ref()
     }
 }
 

@@ -14,7 +14,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Side;
-use super::identity::{Identities, NO_SYMBOL};
+use super::identity::{Identities, NO_SYMBOL, Shown};
 use super::run::Run;
 
 /// How similar callers and callees of a renamed function have to be: the cosine of their weights.
@@ -113,11 +113,12 @@ pub(super) fn pairs(identities: &Identities, sides: [&[Run]; 2]) -> Vec<Pair> {
 }
 
 fn same_name(identities: &Identities, base: u32, new: u32) -> Match {
-    let [base, new] = [base, new].map(|number| identities.shown(number));
-    if base.linkage_name == new.linkage_name && base.name == new.name {
-        Match::Linkage
-    } else {
-        Match::Name
+    let base = identities.shown(Side::Base, base);
+    let new = identities.shown(Side::New, new);
+    let symbol = |it: &Shown| it.linkage_name.clone().unwrap_or_else(|| it.name.clone());
+    match base.map(symbol) == new.map(symbol) {
+        true => Match::Linkage,
+        false => Match::Name,
     }
 }
 

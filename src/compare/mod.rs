@@ -78,7 +78,7 @@ impl Runs {
         selection: &Selection,
         times: Option<&TimedRows>,
     ) {
-        let run = Run::of(profile, selection, times, &mut self.identities);
+        let run = Run::of(profile, selection, times, (side, &mut self.identities));
         self.sides[side as usize].push(run);
         self.caveats.merge(&profile.caveats);
     }
@@ -193,24 +193,29 @@ impl Calls {
     }
 }
 
-/// A call that explains most of its callee's difference.
+/// A function that calls another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Its full name.
+    pub name: Box<str>,
+    /// What that is written in.
+    pub language: Language,
+}
+
+/// A caller that explains most of its callee's difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// The full name of the caller.
-    pub caller: Box<str>,
-    /// What the caller's name is written in.
-    pub language: Language,
+    /// The caller.
+    pub caller: Caller,
     /// The part of the callee's own weight for which this caller called it.
     pub change: Change,
 }
 
 /// A caller that calls more or less often.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallsBy {
-    /// Its full name.
-    pub caller: Box<str>,
-    /// What that is written in.
-    pub language: Language,
+    /// The caller.
+    pub caller: Caller,
     /// How often it calls.
     pub calls: Calls,
 }
@@ -308,8 +313,10 @@ impl Comparison {
         let (own, total) = of_functions.split_at(rows.len());
         let mut functions: Vec<FunctionChange> = Vec::with_capacity(rows.len());
         for ((row, own), total) in rows.iter().zip(own).zip(total) {
-            let [base, new] = row.pair.numbers.map(|it| it.map(|it| identities.shown(it)));
-            let Some(shown) = new.or(base) else { continue };
+            let Some(shown) = row.shown(identities) else {
+                continue;
+            };
+            let base = row.pair.numbers[0].and_then(|it| identities.shown(Side::Base, it));
             let was = base
                 .filter(|base| base.name != shown.name)
                 .map(|it| it.name.clone());
@@ -317,9 +324,16 @@ impl Comparison {
             let calls = Calls::of(&row.values(|it| it.calls));
             let calls_by = calls.and_then(|calls| row.calls_by(calls));
             let caller = |place: usize| {
-                let caller = identities.shown(rows[place].number());
-                (caller.name.clone(), caller.language)
+                let shown = rows[place].shown(identities)?;
+                Some(Caller {
+                    name: shown.name.clone(),
+                    language: shown.language,
+                })
             };
+            let absorbed = row.absorbed.iter().filter_map(|&number| {
+                let shown = [Side::New, Side::Base].map(|side| identities.shown(side, number));
+                Some(shown.into_iter().flatten().next()?.name.clone())
+            });
             functions.push(FunctionChange {
                 name: shown.name.clone(),
                 module: shown.module.clone(),
@@ -330,27 +344,15 @@ impl Comparison {
                 own: *own,
                 total: *total,
                 calls,
-                cause: cause.flatten().map(|(place, change)| {
-                    let (caller, language) = caller(place);
-                    Cause {
-                        caller,
-                        language,
-                        change,
-                    }
+                cause: cause.flatten().and_then(|(place, change)| {
+                    let caller = caller(place)?;
+                    Some(Cause { caller, change })
                 }),
-                calls_by: calls_by.map(|(place, calls)| {
-                    let (caller, language) = caller(place);
-                    CallsBy {
-                        caller,
-                        language,
-                        calls,
-                    }
+                calls_by: calls_by.and_then(|(place, calls)| {
+                    let caller = caller(place)?;
+                    Some(CallsBy { caller, calls })
                 }),
-                absorbed: row
-                    .absorbed
-                    .iter()
-                    .map(|it| identities.shown(*it).name.clone())
-                    .collect(),
+                absorbed: absorbed.collect(),
             });
         }
         let order = |it: &FunctionChange| {

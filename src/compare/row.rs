@@ -2,9 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::identity::{Identities, Shown};
 use super::matching::Pair;
 use super::run::{ArcFigures, Figures, Run};
-use super::{CAUSE, Calls};
+use super::{CAUSE, Calls, Side};
 
 /// What is compared.
 #[derive(Clone, Debug)]
@@ -25,6 +26,13 @@ impl Row {
         self.figures
             .each_ref()
             .map(|runs| runs.iter().map(&of).collect())
+    }
+
+    /// What is shown of the function: as on the new side, if that has it.
+    pub fn shown<'a>(&self, identities: &'a Identities) -> Option<&'a Shown> {
+        let [base, new] = self.pair.numbers;
+        let new = new.and_then(|it| identities.shown(Side::New, it));
+        new.or_else(|| identities.shown(Side::Base, base?))
     }
 
     /// The function's number on the side that has it, on the new one if both have.

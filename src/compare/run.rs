@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::Side;
 use super::identity::Identities;
 use crate::base::IdVec;
 use crate::profile::{
@@ -84,7 +85,7 @@ impl Run {
         profile: &Profile,
         selection: &Selection,
         times: Option<&TimedRows>,
-        identities: &mut Identities,
+        (side, identities): (Side, &mut Identities),
     ) -> Run {
         let total = selection.total() as f64;
         let weight = selection.squares() as f64 / total.max(1.0);
@@ -97,7 +98,7 @@ impl Run {
             count.from.into_iter().for_each(|from| ran[from] = true);
         }
         for (id, function) in profile.functions.enumerate().filter(|(id, _)| ran[*id]) {
-            numbers[id] = identities.number(profile, function);
+            numbers[id] = identities.number(side, profile, function);
         }
         let mut run = Run {
             total,

@@ -217,7 +217,7 @@ impl<'a> Compared<'a> {
                     self.name(*place, it),
                     Cell::Text(it.module.to_string()),
                     it.calls_by.as_ref().map_or(Cell::Nothing, |by| {
-                        Cell::Text(called(&by.caller, by.language, self.names))
+                        Cell::Text(called(&by.caller.name, by.caller.language, self.names))
                     }),
                 ]);
             }
@@ -293,7 +293,11 @@ impl<'a> Compared<'a> {
                 Cell::Text(it.module.to_string()),
                 Cell::Text(it.matched.name().to_owned()),
                 it.cause.as_ref().map_or(Cell::Nothing, |cause| {
-                    Cell::Text(called(&cause.caller, cause.language, self.names))
+                    Cell::Text(called(
+                        &cause.caller.name,
+                        cause.caller.language,
+                        self.names,
+                    ))
                 }),
             ]);
         }

@@ -145,7 +145,7 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
             calls: None,
         };
         Some(ArcItem {
-            from: &cause.caller,
+            from: &cause.caller.name,
             to: &it.name,
             figures: Sides {
                 base: figures(cause.change.base),
@@ -187,7 +187,7 @@ fn function<'a>(label: &'a str, it: &'a FunctionChange) -> FunctionItem<'a> {
         calls_by: it.calls_by.as_ref().and_then(|by| {
             let [base, new] = by.calls.changed()?;
             Some(CallerItem {
-                name: &by.caller,
+                name: &by.caller.name,
                 calls: Sides { base, new },
             })
         }),
