@@ -26,8 +26,11 @@ pub mod statistics;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
+
 use self::identity::Identities;
 use self::judge::{Judge, Measured};
+use self::row::Row;
 use self::run::{Counted, Run};
 use self::statistics::discoveries;
 use crate::base::{Caveats, Event, Language};
@@ -250,13 +253,6 @@ pub struct FunctionChange {
     pub absorbed: Vec<Box<str>>,
 }
 
-impl FunctionChange {
-    /// What is to be said of the function: of its own weight, or else of its total.
-    pub fn verdict(&self) -> Verdict {
-        self.own.verdict
-    }
-}
-
 /// The answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -279,108 +275,114 @@ pub struct Comparison {
 impl Comparison {
     /// Compares the runs of an event.
     pub fn of(event: Event, runs: &Runs) -> Comparison {
-        let Runs {
-            identities,
-            sides,
-            caveats,
-        } = runs;
-        let sides = sides.each_ref().map(Vec::as_slice);
+        let sides = runs.sides.each_ref().map(Vec::as_slice);
+        let all = || sides.iter().flat_map(|runs| runs.iter());
         let judge = Judge::of(sides);
-        let rows = row::rows(&matching::pairs(identities, sides), sides);
-        let own = rows
-            .iter()
-            .map(|row| judge.measure(&row.values(|it| it.own), row));
-        let own: Vec<Measured> = own.collect();
-        let total = rows
-            .iter()
-            .map(|row| judge.measure(&row.values(|it| it.total), row));
-        let total: Vec<Measured> = total.collect();
-        let all = judge.of_runs();
-        // All figures that are shown are of one family of tests.
-        let family: Vec<&Measured> = [&all].into_iter().chain(&own).chain(&total).collect();
-        let tested: Vec<bool> = family.iter().map(|it| it.samples >= FEWEST).collect();
-        let p_values = family.iter().zip(&tested).filter(|(_, tested)| **tested);
-        let p_values: Vec<f64> = p_values.map(|(it, _)| it.difference.p_value()).collect();
-        let (found, level) = discoveries(&p_values);
-        let mut found = found.into_iter();
-        let changes: Vec<Change> = (family.iter().zip(tested))
-            .map(|(it, tested)| {
-                let is_found = tested && found.next().unwrap_or(false);
-                judge.change(it, is_found, level)
-            })
-            .collect();
-        let (time, of_functions) = (changes[0], &changes[1..]);
-        let (own, total) = of_functions.split_at(rows.len());
-        let mut functions: Vec<FunctionChange> = Vec::with_capacity(rows.len());
-        for ((row, own), total) in rows.iter().zip(own).zip(total) {
-            let Some(shown) = row.shown(identities) else {
-                continue;
-            };
-            let base = row.pair.numbers[0].and_then(|it| identities.shown(Side::Base, it));
-            let was = base
-                .filter(|base| base.name != shown.name)
-                .map(|it| it.name.clone());
-            let cause = own.verdict.is_change().then(|| judge.cause(row, own));
-            let calls = Calls::of(&row.values(|it| it.calls));
-            let calls_by = calls.and_then(|calls| row.calls_by(calls));
-            let caller = |place: usize| {
-                let shown = rows[place].shown(identities)?;
-                Some(Caller {
-                    name: shown.name.clone(),
-                    language: shown.language,
-                })
-            };
-            let absorbed = row.absorbed.iter().filter_map(|&number| {
-                let shown = [Side::New, Side::Base].map(|side| identities.shown(side, number));
-                Some(shown.into_iter().flatten().next()?.name.clone())
-            });
-            functions.push(FunctionChange {
-                name: shown.name.clone(),
-                module: shown.module.clone(),
-                file: identities.identity(row.number()).file.clone(),
-                language: shown.language,
-                matched: row.pair.matched,
-                was,
-                own: *own,
-                total: *total,
-                calls,
-                cause: cause.flatten().and_then(|(place, change)| {
-                    let caller = caller(place)?;
-                    Some(Cause { caller, change })
-                }),
-                calls_by: calls_by.and_then(|(place, calls)| {
-                    let caller = caller(place)?;
-                    Some(CallsBy { caller, calls })
-                }),
-                absorbed: absorbed.collect(),
-            });
-        }
-        let order = |it: &FunctionChange| {
-            let size = it
-                .own
-                .difference()
-                .abs()
-                .max(0.5 * it.total.difference().abs());
-            (
-                it.own.verdict.is_change(),
-                it.total.verdict.is_change(),
-                size,
-            )
-        };
-        functions.sort_by(|a, b| {
-            let (a, b) = (order(a), order(b));
-            (b.0, b.1).cmp(&(a.0, a.1)).then(b.2.total_cmp(&a.2))
+        let rows = row::rows(&matching::pairs(&runs.identities, sides), sides);
+        let (time, of_functions) = changes(&judge, &rows);
+        let functions = rows.iter().zip(of_functions);
+        let functions = functions.filter_map(|(row, [own, total])| {
+            let cause = own.verdict.is_change().then(|| judge.cause(row, &own));
+            FunctionChange::of(row, &rows, &runs.identities, [own, total], cause.flatten())
         });
+        let mut functions: Vec<FunctionChange> = functions.collect();
+        functions.sort_by(FunctionChange::by_weight);
         Comparison {
             event,
             runs: sides.map(<[Run]>::len),
             samples: sides.map(|runs| runs.iter().map(|run| run.samples).sum()),
             time,
             functions,
-            has_counts: sides
-                .iter()
-                .all(|runs| runs.iter().all(|run| run.has_counts)),
-            caveats: caveats.clone(),
+            has_counts: all().all(|run| run.has_counts),
+            caveats: runs.caveats.clone(),
         }
+    }
+}
+
+// The change of all time, and those of each function's own weight and total. All figures that are
+// shown are of one family of tests.
+fn changes(judge: &Judge, rows: &[Row]) -> (Change, Vec<[Change; 2]>) {
+    let measured: Vec<[Measured; 2]> = (rows.iter())
+        .map(|row| {
+            let values = [row.values(|it| it.own), row.values(|it| it.total)];
+            values.map(|values| judge.measure(&values, row))
+        })
+        .collect();
+    let all = judge.of_runs();
+    let family = || [&all].into_iter().chain(measured.iter().flatten());
+    let is_tested = |it: &&Measured| it.samples >= FEWEST;
+    let tested = family().filter(is_tested);
+    let p_values: Vec<f64> = tested.map(|it| it.difference.p_value()).collect();
+    let (found, level) = discoveries(&p_values);
+    let mut found = found.into_iter();
+    let mut change = |it: &Measured| {
+        let is_found = is_tested(&it) && found.next() == Some(true);
+        judge.change(it, is_found, level)
+    };
+    // In the order of the family.
+    let time = change(&all);
+    let of_functions = measured
+        .iter()
+        .map(|figures| figures.each_ref().map(&mut change));
+    (time, of_functions.collect())
+}
+
+impl FunctionChange {
+    // Of a row among others: what changed of its own weight and its total, and the row of the caller
+    // that explains most of the former.
+    fn of(
+        row: &Row,
+        rows: &[Row],
+        identities: &Identities,
+        [own, total]: [Change; 2],
+        cause: Option<(usize, Change)>,
+    ) -> Option<FunctionChange> {
+        let shown = row.shown(identities)?;
+        let base = row.pair.numbers[0].and_then(|it| identities.shown(Side::Base, it));
+        let was = base.filter(|base| base.name != shown.name);
+        let calls = Calls::of(&row.values(|it| it.calls));
+        let calls_by = calls.and_then(|calls| row.calls_by(calls));
+        let caller = |place: usize| {
+            let shown = rows[place].shown(identities)?;
+            Some(Caller {
+                name: shown.name.clone(),
+                language: shown.language,
+            })
+        };
+        let absorbed = row.absorbed.iter().filter_map(|&number| {
+            let shown = [Side::New, Side::Base].map(|side| identities.shown(side, number));
+            Some(shown.into_iter().flatten().next()?.name.clone())
+        });
+        Some(FunctionChange {
+            name: shown.name.clone(),
+            module: shown.module.clone(),
+            file: identities.identity(row.number()).file.clone(),
+            language: shown.language,
+            matched: row.pair.matched,
+            was: was.map(|it| it.name.clone()),
+            own,
+            total,
+            calls,
+            cause: cause.and_then(|(place, change)| {
+                let caller = caller(place)?;
+                Some(Cause { caller, change })
+            }),
+            calls_by: calls_by.and_then(|(place, calls)| {
+                let caller = caller(place)?;
+                Some(CallsBy { caller, calls })
+            }),
+            absorbed: absorbed.collect(),
+        })
+    }
+
+    // Changes of the own weight first, then those of the total, the largest difference first.
+    fn by_weight(&self, other: &FunctionChange) -> Ordering {
+        let kind = |it: &FunctionChange| [it.own, it.total].map(|it| it.verdict.is_change());
+        let size = |it: &FunctionChange| {
+            let [own, total] = [it.own, it.total].map(|it| it.difference().abs());
+            own.max(0.5 * total)
+        };
+        let by_kind = kind(other).cmp(&kind(self));
+        by_kind.then_with(|| size(other).total_cmp(&size(self)))
     }
 }

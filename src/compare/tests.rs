@@ -85,9 +85,9 @@ fn a_slower_leaf_is_named_and_its_callers_only_in_total() {
     });
     let comparison = compared(&base, &new);
     let lex = of(&comparison, "lex");
-    assert_eq!(lex.verdict(), Verdict::Worse);
+    assert_eq!(lex.own.verdict, Verdict::Worse);
     assert!((lex.own.percent().expect("a base") - 15.0).abs() < 1.0);
-    assert_eq!(of(&comparison, "emit").verdict(), Verdict::Same);
+    assert_eq!(of(&comparison, "emit").own.verdict, Verdict::Same);
     let parse = of(&comparison, "parse");
     assert_eq!(parse.own.verdict, Verdict::Same);
     assert_eq!(parse.total.verdict, Verdict::Worse);
@@ -105,8 +105,8 @@ fn one_slow_function_makes_no_other_look_faster() {
         ])
     });
     let comparison = compared(&base, &new);
-    assert_eq!(of(&comparison, "a").verdict(), Verdict::Worse);
-    assert_ne!(of(&comparison, "b").verdict(), Verdict::Better);
+    assert_eq!(of(&comparison, "a").own.verdict, Verdict::Worse);
+    assert_ne!(of(&comparison, "b").own.verdict, Verdict::Better);
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn the_cause_is_the_caller_for_which_a_function_got_slower() {
 fn single_runs_say_large_or_undecided() {
     let base = [run(&[("main;a", 500), ("main;b", 500)])];
     let little = compared(&base, &[run(&[("main;a", 560), ("main;b", 500)])]);
-    assert_eq!(of(&little, "a").verdict(), Verdict::Undecided);
+    assert_eq!(of(&little, "a").own.verdict, Verdict::Undecided);
     let much = compared(&base, &[run(&[("main;a", 1000), ("main;b", 500)])]);
-    assert_eq!(of(&much, "a").verdict(), Verdict::Large);
-    assert_eq!(of(&much, "b").verdict(), Verdict::Undecided);
+    assert_eq!(of(&much, "a").own.verdict, Verdict::Large);
+    assert_eq!(of(&much, "b").own.verdict, Verdict::Undecided);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_new_function_is_new_and_its_caller_has_not_changed() {
         run(&stacks)
     });
     let comparison = compared(&base, &new);
-    assert_eq!(of(&comparison, "check").verdict(), Verdict::New);
+    assert_eq!(of(&comparison, "check").own.verdict, Verdict::New);
     assert_eq!(of(&comparison, "parse").own.verdict, Verdict::Same);
 }
 
@@ -281,7 +281,7 @@ fn a_side_with_one_run_varies_as_the_other_does() {
     let noisy = |number: u64| run(&[("main;a", 400 + 40 * (number % 5))]);
     let base: Vec<Profile> = (0..10).map(noisy).collect();
     let comparison = compared(&base, &[run(&[("main;a", 560)])]);
-    assert_eq!(of(&comparison, "a").verdict(), Verdict::Undecided);
+    assert_eq!(of(&comparison, "a").own.verdict, Verdict::Undecided);
     let comparison = compared(&base, &[run(&[("main;a", 2000)])]);
-    assert_eq!(of(&comparison, "a").verdict(), Verdict::Worse);
+    assert_eq!(of(&comparison, "a").own.verdict, Verdict::Worse);
 }

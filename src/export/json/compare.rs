@@ -178,7 +178,7 @@ fn function<'a>(label: &'a str, it: &'a FunctionChange) -> FunctionItem<'a> {
             change: change(&it.total),
             verdict: it.total.verdict.name(),
         },
-        verdict: it.verdict().name(),
+        verdict: it.own.verdict.name(),
         exact: is_exact(it.calls),
         matched: it.matched.name(),
         was: it.was.as_deref(),

@@ -34,11 +34,10 @@ fn the_function_that_got_twice_the_work_is_the_one_that_is_named() {
         let of = |name: &str| functions.iter().find(|it| it["name"] == name).unwrap();
         let hash = of("hash");
         assert_eq!(hash["verdict"], "worse", "{hash}");
-        // The interval of a correct test misses the truth in one of twenty.
-        let change = &hash["change"];
-        let truth = hash["base"]["self"].as_f64().unwrap();
-        let ends = ["low", "high"].map(|end| change[end].as_f64().unwrap());
-        assert!(ends[0] <= truth && truth <= ends[1], "{hash}");
+        // How long a round takes depends on where the loop is in memory, too.
+        let base = hash["base"]["self"].as_f64().unwrap();
+        let ends = ["low", "high"].map(|end| hash["change"][end].as_f64().unwrap());
+        assert!(ends[0] > 0.5 * base && ends[1] < 2.0 * base, "{hash}");
         for name in ["mix", "fold"] {
             let it = of(name);
             assert!(
