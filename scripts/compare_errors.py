@@ -3,7 +3,7 @@
 
     compare_errors.py synthetic [PAIRS]          runs that are made here, with known truth
     compare_errors.py pool FILES… [--pairs N]    recorded runs of one program, in two random halves
-    compare_errors.py exact [PAIRS]              counted calls, two runs a side, beside eight busy loops
+    compare_errors.py exact [PAIRS]              counted calls of two runs a side, under load
 
 Prints the part of pairs in which something is reported although nothing has changed (at most 5 %),
 the part in which a change of 5 % in one leaf is found, with the number of runs that proftool asked

@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let of = |side: &Runs| side.runs.iter().map(|run| run[place]).collect::<Vec<Run>>();
         budget.check(&of(&base), &of(&new))
     });
-    let checked: Vec<Checked> = checked.collect::<anyhow::Result<_>>()?;
+    let checked: Vec<Checked> = checked.collect();
     let event = new.event.context("nothing was recorded")?;
     let unit = event.unit.clone();
     let rows = budgets.iter().zip(&checked);
@@ -163,7 +163,7 @@ struct Checked {
 }
 
 impl Budget {
-    fn check(&self, base: &[Run], new: &[Run]) -> anyhow::Result<Checked> {
+    fn check(&self, base: &[Run], new: &[Run]) -> Checked {
         let mean = |runs: &[Measure]| {
             runs.iter().map(|it| it.value).sum::<f64>() / runs.len().max(1) as f64
         };
@@ -186,10 +186,10 @@ impl Budget {
             Limit::Calls(limit) => {
                 let calls: Option<Vec<u64>> = new.iter().map(|run| run.calls).collect();
                 let Some(calls) = calls else {
-                    return Ok(Checked {
+                    return Checked {
                         measured: None,
                         kept: Kept::Undecided,
-                    });
+                    };
                 };
                 let most = calls.iter().copied().max().unwrap_or_default();
                 let kept = match calls.iter().filter(|calls| **calls > limit).count() {
@@ -202,10 +202,10 @@ impl Budget {
         };
         // Code that was renamed keeps to any budget: that is no answer.
         let is_there = new.iter().any(|run| run.is_there);
-        Ok(Checked {
+        Checked {
             measured: Some(measured).filter(|it| it.is_finite()),
             kept: if is_there { kept } else { Kept::Undecided },
-        })
+        }
     }
 
     fn of(table: &Table) -> Result<Budget, String> {

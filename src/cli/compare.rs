@@ -187,7 +187,7 @@ impl Read {
 }
 
 impl Args {
-    // Runs both commands, and reads each recording as it is made. Returns what the sides are called.
+    // Runs both commands, and reads each recording as it is made. Returns the names of the sides.
     fn run_commands(
         &self,
         read: &mut dyn FnMut(Side, &Path) -> anyhow::Result<()>,

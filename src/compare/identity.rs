@@ -10,7 +10,7 @@ use crate::names::stem;
 use crate::profile::{Function, FunctionKind, Profile};
 
 /// The name of all code of a module that has no symbols: its addresses differ from build to build.
-pub const NO_SYMBOL: &str = "[no symbol]";
+pub(super) const NO_SYMBOL: &str = "[no symbol]";
 
 /// A function as it is recognized in other builds: clones and parts that the compiler split off are
 /// one with it.

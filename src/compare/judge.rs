@@ -130,8 +130,9 @@ impl<'a> Judge<'a> {
             Verdict::Undecided
         };
         let now = self.sides.iter().map(|runs| runs.len()).min().unwrap_or(0) as u64;
-        // A difference looks larger or smaller than it is. Where it looks larger, too few runs would
-        // be proposed: so it is taken as half a standard error smaller, but never below what matters.
+        // By chance a difference looks larger or smaller than it is. Where it looks larger, too few
+        // runs would be proposed: it is taken as half a standard error smaller, but not below what
+        // matters.
         let likely = (size - 0.5 * difference.error).max(same);
         let needed = needed_runs(likely, measured.means, level);
         Change {

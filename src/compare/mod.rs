@@ -31,18 +31,17 @@ use std::cmp::Ordering;
 use self::identity::Identities;
 use self::judge::{Judge, Measured};
 use self::row::Row;
-use self::run::{Counted, Run};
+use self::run::Run;
 use self::statistics::discoveries;
 use crate::base::{Caveats, Event, Language};
 use crate::profile::{Profile, Selection, TimedRows};
 
-pub use self::identity::NO_SYMBOL;
 pub use self::matching::Match;
 
 /// How many times the variance between runs may be that within a run. Samples of real programs had
 /// up to 1.84 times that of independent ones; the factor leaves room for other machines.
 pub const SINGLE: f64 = 4.0;
-/// The part of the base's time within which a difference is none.
+/// A difference below this part of the base's time does not matter.
 pub const SAME: f64 = 0.005;
 /// What is large in a comparison of single runs: this part of the function's own figure.
 pub const LARGE: f64 = 0.25;
@@ -156,33 +155,24 @@ impl Change {
 /// How often something was called, on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// The number of each side, where all of its runs have the same.
+    /// The number of each side, where all calls were counted and all runs have the same.
     pub exact: [Option<u64>; 2],
-    /// Whether a side has no number because its runs differ.
+    /// Whether the runs of a side have different numbers.
     pub varies: bool,
     /// Whether each side has at least two runs, so that numbers are known to repeat.
     pub is_repeated: bool,
 }
 
 impl Calls {
-    // Of the figures of each run; `None` where nothing was counted.
-    fn of(runs: &[Vec<Counted>; 2]) -> Option<Calls> {
-        let mut all = runs.iter().flatten();
-        if all.all(|it| *it == Counted::None) {
-            return None;
-        }
-        let number = |it: &Counted| match *it {
-            Counted::None => Some(0),
-            Counted::All(calls) => Some(calls),
-            Counted::Some => None,
-        };
-        let first = |runs: &Vec<Counted>| runs.first().and_then(number);
-        let is_same = |runs: &Vec<Counted>| runs.iter().all(|it| number(it) == first(runs));
+    // Of each run; `None` where no run has a number.
+    fn of(runs: &[Vec<Option<u64>>; 2]) -> Option<Calls> {
+        runs.iter().flatten().any(Option::is_some).then_some(())?;
+        let is_known = |runs: &Vec<Option<u64>>| runs.iter().all(Option::is_some);
+        let is_same = |runs: &Vec<Option<u64>>| runs.windows(2).all(|two| two[0] == two[1]);
+        let exact = |runs: &Vec<Option<u64>>| runs.first().copied()?.filter(|_| is_same(runs));
         Some(Calls {
-            exact: runs
-                .each_ref()
-                .map(|runs| first(runs).filter(|_| is_same(runs))),
-            varies: runs.iter().any(|runs| !is_same(runs)),
+            exact: runs.each_ref().map(exact),
+            varies: runs.iter().any(|runs| is_known(runs) && !is_same(runs)),
             is_repeated: runs.iter().all(|runs| runs.len() > 1),
         })
     }
@@ -266,8 +256,6 @@ pub struct Comparison {
     pub time: Change,
     /// All functions of either side; changes first, the largest difference first.
     pub functions: Vec<FunctionChange>,
-    /// Whether calls were counted on both sides.
-    pub has_counts: bool,
     /// What is unknown about the runs.
     pub caveats: Caveats,
 }
@@ -276,7 +264,6 @@ impl Comparison {
     /// Compares the runs of an event.
     pub fn of(event: Event, runs: &Runs) -> Comparison {
         let sides = runs.sides.each_ref().map(Vec::as_slice);
-        let all = || sides.iter().flat_map(|runs| runs.iter());
         let judge = Judge::of(sides);
         let rows = row::rows(&matching::pairs(&runs.identities, sides), sides);
         let (time, of_functions) = changes(&judge, &rows);
@@ -293,7 +280,6 @@ impl Comparison {
             samples: sides.map(|runs| runs.iter().map(|run| run.samples).sum()),
             time,
             functions,
-            has_counts: all().all(|run| run.has_counts),
             caveats: runs.caveats.clone(),
         }
     }
@@ -328,8 +314,8 @@ fn changes(judge: &Judge, rows: &[Row]) -> (Change, Vec<[Change; 2]>) {
 }
 
 impl FunctionChange {
-    // Of a row among others: what changed of its own weight and its total, and the row of the caller
-    // that explains most of the former.
+    // Of a row among others: what changed of its own weight and its total, and the row of the
+    // caller that explains most of the former.
     fn of(
         row: &Row,
         rows: &[Row],

@@ -49,7 +49,8 @@ impl Row {
         };
         let all = difference(calls)?;
         self.callers.iter().find_map(|(place, runs)| {
-            let of = |runs: &Vec<ArcFigures>| runs.iter().map(|it| it.calls).collect();
+            // All calls of the function were counted: a caller without a number made none.
+            let of = |runs: &Vec<ArcFigures>| runs.iter().map(|it| it.calls.or(Some(0))).collect();
             let calls = Calls::of(&runs.each_ref().map(of))?;
             (difference(calls)? / all >= CAUSE).then_some((*place, calls))
         })

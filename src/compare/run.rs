@@ -1,6 +1,6 @@
 //! The figures of one run, by function.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Side;
 use super::identity::Identities;
@@ -9,30 +9,8 @@ use crate::profile::{
     Counts, FunctionId, Links, PathId, PathWeights, Profile, Selection, Step, TimedRows,
 };
 
-/// The number of parts into which the time of a single run is divided.
+/// The number of parts into which the time of a single run is divided, at most twice as many.
 const BLOCKS: u32 = 32;
-
-/// What counting says of calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Counted {
-    /// No call was counted.
-    #[default]
-    None,
-    /// All calls were counted.
-    All(u64),
-    /// Only some calls were counted.
-    Some,
-}
-
-impl Counted {
-    fn add(&mut self, calls: u64, is_exact: bool) {
-        *self = match *self {
-            Counted::None if is_exact => Counted::All(calls),
-            Counted::All(sum) if is_exact => Counted::All(sum + calls),
-            _ => Counted::Some,
-        };
-    }
-}
 
 /// What is known of one function in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -41,10 +19,8 @@ pub(super) struct Figures {
     pub own: f64,
     /// The weight of the samples with it on the stack, each counted once.
     pub total: f64,
-    /// The number of these samples.
-    pub samples: u64,
-    /// How many calls of it were counted.
-    pub calls: Counted,
+    /// How many calls of it were made, if all were counted.
+    pub calls: Option<u64>,
     /// The variance of its own weight between blocks of time, as of the whole run.
     pub variance: f64,
 }
@@ -56,8 +32,8 @@ pub(super) struct ArcFigures {
     pub own: f64,
     /// The weight of the samples that show the call, once for each time.
     pub through: f64,
-    /// How many calls were counted.
-    pub calls: Counted,
+    /// How many calls were made, if all were counted.
+    pub calls: Option<u64>,
 }
 
 /// One run.
@@ -75,8 +51,6 @@ pub(super) struct Run {
     pub functions: FxHashMap<u32, Figures>,
     /// By the numbers of caller and callee.
     pub arcs: FxHashMap<(u32, u32), ArcFigures>,
-    /// Whether calls were counted.
-    pub has_counts: bool,
 }
 
 impl Run {
@@ -155,7 +129,6 @@ impl Run {
                 if *depth == 0 {
                     let figures = self.functions.entry(function).or_default();
                     figures.total += of_path.total(path) as f64;
-                    figures.samples += of_path.samples(path);
                 }
                 *depth += 1;
                 let from = profile.paths[path].caller.and_then(number);
@@ -176,17 +149,38 @@ impl Run {
         let Some(counts) = &profile.counts else {
             return;
         };
-        self.has_counts = true;
-        for count in counts.calls() {
-            let Some(to) = numbers[count.to] else {
-                continue;
-            };
-            let is_exact = !count.is_least && counts.has_all_of(count.to);
-            let function = self.functions.entry(to).or_default();
-            function.calls.add(count.calls, is_exact);
-            if let Some(from) = count.from.and_then(|from| numbers[from]) {
+        // What is one function here may be several of the profile, and a call that was not counted
+        // may have been made through a pointer.
+        let mut partial: FxHashSet<u32> = FxHashSet::default();
+        for (id, number) in numbers.enumerate() {
+            if let Some(number) = *number
+                && !counts.has_all_of(id)
+            {
+                partial.insert(number);
+            }
+        }
+        let sites = counts
+            .calls()
+            .iter()
+            .filter_map(|it| Some((numbers[it.to]?, it)));
+        partial.extend(
+            sites
+                .clone()
+                .filter(|(_, it)| it.is_least)
+                .map(|(to, _)| to),
+        );
+        for number in numbers.iter().flatten().filter(|it| !partial.contains(it)) {
+            self.functions.entry(*number).or_default().calls = Some(0);
+        }
+        for (to, count) in sites {
+            if let Some(calls) = &mut self.functions.entry(to).or_default().calls {
+                *calls += count.calls;
+            }
+            if let Some(from) = count.from.and_then(|from| numbers[from])
+                && !partial.contains(&to)
+            {
                 let arc = self.arcs.entry((from, to)).or_default();
-                arc.calls.add(count.calls, !count.is_least);
+                arc.calls = Some(arc.calls.unwrap_or(0) + count.calls);
             }
         }
     }
@@ -199,11 +193,11 @@ impl Run {
         times: &TimedRows,
         numbers: &IdVec<FunctionId, Option<u32>>,
     ) {
-        let shift = (times.len() / BLOCKS).checked_ilog2().unwrap_or(0);
-        let blocks = f64::from((times.len() >> shift) + 1);
+        let mut blocks = 0.0;
         // By function the sum of the squares of its blocks; the whole run at `None`.
         let mut squares: FxHashMap<Option<u32>, f64> = FxHashMap::default();
-        for (_, rows) in times.by_bucket(shift) {
+        for rows in times.blocks(BLOCKS) {
+            blocks += 1.0;
             let mut weights: FxHashMap<Option<u32>, f64> = FxHashMap::default();
             for row in rows {
                 let weight = row.weight as f64;
@@ -218,7 +212,7 @@ impl Run {
         }
         // Blocks of the same length that are drawn independently add up to a sum of this variance.
         let variance = |squares: f64, sum: f64| {
-            let between = (squares - sum * sum / blocks) / (blocks - 1.0).max(1.0);
+            let between = (squares - sum * sum / blocks) / f64::max(blocks - 1.0, 1.0);
             blocks * between
         };
         for (function, squares) in squares {

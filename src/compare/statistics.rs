@@ -128,8 +128,8 @@ fn student(freedom: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, freedom).unwrap_or_else(|_| unreachable!("{freedom} is positive"))
 }
 
-/// How many runs a side find a difference of this size with some certainty, at a test of this level;
-/// `None` where more than anyone would make do.
+/// How many runs a side find a difference of this size with some certainty, at a test of this
+/// level; `None` where more than anyone would make do.
 pub fn needed_runs(difference: f64, sides: [Mean; 2], level: f64) -> Option<u64> {
     let variance: f64 = sides.iter().map(|side| side.variance).sum();
     let normal = Normal::standard();

@@ -277,6 +277,44 @@ fn more_calls_are_of_the_caller_that_makes_them() {
 }
 
 #[test]
+fn a_function_that_is_called_through_a_pointer_has_no_number_of_calls() {
+    let called = |counted: bool| {
+        let mut profile = run_of("app", &[("main;load;parse", 100)], &[("load", 1)]);
+        let parse = profile
+            .functions
+            .enumerate()
+            .find(|(_, it)| it.name == "parse");
+        let parse = parse.map(|(id, _)| id).expect("a function");
+        let calls = CallCount {
+            from: None,
+            to: parse,
+            calls: 500,
+            is_least: false,
+        };
+        let all = profile.counts.take().expect("counts");
+        let mut calls_made = all.calls().to_vec();
+        calls_made.extend(Some(calls).filter(|_| counted));
+        // All calls were counted of the others, and of this one where they are direct.
+        let mut complete: Vec<_> = calls_made.iter().map(|it| it.to).collect();
+        complete.sort_unstable();
+        profile.counts = Some(Counts::of(calls_made).partial(complete));
+        profile
+    };
+    let base = [called(true), called(true)];
+    let comparison = compared(&base, &[called(false), called(false)]);
+    let calls = of(&comparison, "parse").calls.expect("counted on one side");
+    assert_eq!((calls.exact, calls.varies), ([Some(500), None], false));
+    assert_eq!(calls.changed(), None);
+    assert_eq!(
+        of(&comparison, "load").calls.expect("counted").exact,
+        [Some(1), Some(1)]
+    );
+    // Where one run counts all and another does not, nothing is known to vary.
+    let mixed = compared(&base, &[called(false), called(true)]);
+    assert!(!of(&mixed, "parse").calls.expect("counted").varies);
+}
+
+#[test]
 fn a_side_with_one_run_varies_as_the_other_does() {
     let noisy = |number: u64| run(&[("main;a", 400 + 40 * (number % 5))]);
     let base: Vec<Profile> = (0..10).map(noisy).collect();

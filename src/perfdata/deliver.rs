@@ -17,7 +17,7 @@ use super::sample::Sample;
 use super::sorter::Waiting;
 use super::split::{self, Split};
 
-// The most records of a batch. The places in memory of so many samples are on their way at once.
+// The most records of a batch. The processor fetches what this number of samples needs at once.
 const BATCH: usize = 16;
 
 impl Reader {

@@ -158,6 +158,16 @@ impl<'a> TimedRows<'a> {
             .filter(|(_, rows)| rows.clone().next().is_some())
     }
 
+    /// The rows of blocks of equal length, of which there are at least this number where there are
+    /// as many slices, and at most twice as many; those without rows are left out.
+    pub fn blocks(
+        &self,
+        least: u32,
+    ) -> impl Iterator<Item = impl Iterator<Item = TimedRow> + Clone> {
+        let shift = (self.len() / least).checked_ilog2().unwrap_or(0);
+        self.by_bucket(shift).map(|(_, rows)| rows)
+    }
+
     /// The number of slices up to the last with a row.
     pub fn len(&self) -> u32 {
         self.len as u32

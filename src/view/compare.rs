@@ -176,21 +176,20 @@ impl<'a> Compared<'a> {
             .iter()
             .filter(|it| it.calls.is_some_and(|it| it.varies))
             .count();
-        let counted = functions.iter().filter(|it| it.calls.is_some()).count();
-        if counted == 0 {
+        let counted = || functions.iter().filter_map(|it| it.calls);
+        if counted().next().is_none() {
             return Vec::new();
         }
         let mut blocks = vec![Block::Heading("Calls that have changed, exact".to_owned())];
         if changed.is_empty() {
-            let is_repeated = functions
-                .iter()
-                .filter_map(|it| it.calls)
-                .all(|it| it.is_repeated);
-            let text = match is_repeated {
-                true => format!("No number of calls has changed, of {counted} functions; exact."),
-                false => {
-                    "Calls are not compared: two runs a side show which numbers repeat.".into()
+            let known = counted()
+                .filter(|it| it.exact.iter().all(Option::is_some))
+                .count();
+            let text = match counted().all(|it| it.is_repeated) {
+                true => {
+                    format!("Functions of which all calls are known: {known}; none has changed.")
                 }
+                false => "Calls are not compared: two runs a side show which repeat.".into(),
             };
             blocks[0] = Block::Line(text);
         } else {
@@ -343,7 +342,7 @@ fn called(name: &str, language: Language, names: Names) -> String {
     }
 }
 
-// Names that several functions have are followed by the file that declares each, or else the module.
+// Names that several functions have are followed by the file that declares each, or the module.
 fn labels(comparison: &Comparison, names: Names) -> Vec<String> {
     let functions = comparison.functions.iter();
     let mut labels: Vec<String> = functions

@@ -41,32 +41,29 @@ struct Sums {
 
 /// The intervals of all functions. Linear in rows by block times the depth of their stacks.
 ///
-/// ```
+/// ```no_run
 /// use proftool::analysis::sampling_error::intervals;
 /// use proftool::input::{Options, open_with};
 /// use proftool::profile::Filter;
 ///
-/// # fn main() -> Result<(), proftool::input::Error> {
-/// # let options = Options { keeps_times: true, ..Options::default() };
-/// # let Ok(profile) = open_with("perf.data", &options, &mut |_, _| {}) else { return Ok(()) };
+/// let options = Options { keeps_times: true, ..Options::default() };
+/// let profile = open_with("perf.data", &options, &mut |_, _| {})?;
 /// if let Some(event) = profile.main_event()
 ///     && let Some(times) = profile.select_times(event, &Filter::default())
 /// {
-///     let intervals = intervals::by_blocks(&profile, &times);
-///     assert_eq!(intervals.total.len(), profile.functions.len());
+///     let half_widths = intervals::by_blocks(&profile, &times).self_weight;
+///     assert_eq!(half_widths.len(), profile.functions.len());
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), proftool::input::Error>(())
 /// ```
 pub fn by_blocks(profile: &Profile, times: &TimedRows) -> Intervals {
-    let shift = (times.len() / BLOCKS).checked_ilog2().unwrap_or(0);
     let functions = profile.functions.len();
     let mut own: IdVec<FunctionId, Sums> = IdVec::filled(Sums::default(), functions);
     let mut total = own.clone();
     // The last path on which a function was counted, so that it counts once for each.
     let mut counted: IdVec<FunctionId, Option<PathId>> = IdVec::filled(None, functions);
     let (mut blocks, mut whole, mut squares) = (0.0, 0.0, 0.0);
-    for (_, rows) in times.by_bucket(shift) {
+    for rows in times.blocks(BLOCKS) {
         let mut paths: FxHashMap<PathId, f64> = FxHashMap::default();
         for row in rows {
             *paths.entry(row.path).or_default() += row.weight as f64;
@@ -175,7 +172,7 @@ mod tests {
         assert_eq!(half_widths(|slice| slice % 2 == 0), [0, 0, 0]);
     }
 
-    // Σ (w − W/2)² = 32 · 1², so 2.04 · √(32/31 · 32) = 11.7 of 64; of independent samples it
+    // Σ (w − W/2)² = 32 · 1², so 2.04 · √(32/31 · 32) = 11.7 of 64. Of independent samples it
     // would be 1.96 · √64 / 2 = 7.8.
     #[test]
     fn phases_are_less_certain_than_independent_samples() {

@@ -9,6 +9,8 @@ pub mod typed;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Args, FromArgMatches, ValueEnum};
 use proftool::analysis::owners::Owners;
 use proftool::base::{Event, Unit, shell_quoted};
@@ -171,13 +173,33 @@ impl Query {
         }
     }
 
-    // The same question to the samples that these filters choose.
+    // The same question, with these filters in place of those of the same name. Nothing else is
+    // accepted.
     pub fn with_filters(&self, words: &[String]) -> Result<Query, clap::Error> {
         let grammar = Query::augment_args(clap::Command::new("filters").no_binary_name(true));
         let matches = grammar.try_get_matches_from(words)?;
+        let other = Query::from_arg_matches(&matches)?;
+        let is_file = matches.value_source("file") == Some(ValueSource::CommandLine);
+        if is_file || other.input.input.is_some() || !other.typed.0.iter().all(|it| it.is_filter) {
+            return Err(clap::Error::raw(
+                ErrorKind::UnknownArgument,
+                "only filters choose samples: proftool help filters",
+            ));
+        }
+        fn either<T: Clone>(new: Vec<T>, old: &[T]) -> Vec<T> {
+            if new.is_empty() { old.to_vec() } else { new }
+        }
         Ok(Query {
-            input: self.input.clone(),
-            ..Query::from_arg_matches(&matches)?
+            focus: other.focus.or_else(|| self.focus.clone()),
+            ignore: other.ignore.or_else(|| self.ignore.clone()),
+            module: either(other.module, &self.module),
+            path: either(other.path, &self.path),
+            comm: either(other.comm, &self.comm),
+            pid: either(other.pid, &self.pid),
+            tid: either(other.tid, &self.tid),
+            time: other.time.or(self.time),
+            event: other.event.or_else(|| self.event.clone()),
+            ..self.clone()
         })
     }
 

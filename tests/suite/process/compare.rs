@@ -113,6 +113,27 @@ fn two_ranges_of_a_recording_are_compared_without_a_second_run() {
     assert!(output.status.success(), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["runs"], serde_json::json!({"base": 1, "new": 1}));
+    // What is of both sides holds for both, and a side has filters only.
+    let other = |options: &[&str]| {
+        let output = proftool(&["compare"])
+            .args(options)
+            .arg(&file)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let event = [&["--event", "absent"], &ranges[..]].concat();
+    assert!(
+        other(&event).contains("no event absent"),
+        "{}",
+        other(&event)
+    );
+    let reading = ["--base-only", "--no-inline", "--new-only", "--time 0.."];
+    assert!(
+        other(&reading).contains("only filters choose samples"),
+        "{}",
+        other(&reading)
+    );
 }
 
 #[test]
