@@ -19,13 +19,11 @@ use super::super::query::file_in_command;
 use super::super::stack_choice;
 use super::{fine, told};
 
+const STACKS: [About; 3] = [About::CutStacks, About::BrokenStacks, About::Stacks];
+
 // The checks that caveats belong to, each with what is said where there is none.
 const GROUPS: [(&str, &[About], Option<&str>); 4] = [
-    (
-        "stacks",
-        &[About::CutStacks, About::BrokenStacks, About::Stacks],
-        None,
-    ),
+    ("stacks", &STACKS, None),
     ("samples", &[About::Samples], Some("none were lost")),
     (
         "names",
@@ -209,6 +207,14 @@ fn caveats(
     let chosen = caveats.iter().filter(|caveat| of(caveat.kind));
     chosen
         .map(|caveat| {
+            let is_of_stacks = STACKS.contains(&caveat.kind.subject());
+            // Where 99 % are whole they were recorded as they should be: nothing has to change.
+            if is_of_stacks && caveat.count.saturating_mul(100) < all {
+                return Check {
+                    status: Status::Note,
+                    ..fine(subject, check, caveat.to_string())
+                };
+            }
             let status = match caveat.kind {
                 CaveatKind::NoSamples | CaveatKind::StoppedAtExec => Status::Bad,
                 // A fifth of the samples is more than a detail.
@@ -227,4 +233,29 @@ fn caveats(
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proftool::base::{CaveatKind, Caveats};
+    use proftool::view::doctor::Status;
+
+    use super::{Situation, caveats};
+
+    #[test]
+    fn a_stack_in_two_hundred_is_no_warning() {
+        let status = |kind, count| {
+            let mut known = Caveats::default();
+            known.add(kind, count);
+            let situation = Situation::Doctor {
+                file: String::new(),
+            };
+            let checks = caveats("perf.data", "x", (&known, 200), &situation, |_| true);
+            (checks[0].status, checks[0].remedy.is_some())
+        };
+        assert_eq!(status(CaveatKind::BrokenStack, 1), (Status::Note, false));
+        assert_eq!(status(CaveatKind::BrokenStack, 2).0, Status::Warn);
+        // Samples are lost from whole stacks, too.
+        assert_eq!(status(CaveatKind::Lost, 1).0, Status::Warn);
+    }
 }
