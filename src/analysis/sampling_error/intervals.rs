@@ -47,7 +47,7 @@ struct Sums {
 /// use proftool::profile::Filter;
 ///
 /// let options = Options { keeps_times: true, ..Options::default() };
-/// let profile = open_with("perf.data", &options, &mut |_, _| {})?;
+/// let profile = open_with("perf.data".as_ref(), &options, &mut |_, _| {})?;
 /// if let Some(event) = profile.main_event()
 ///     && let Some(times) = profile.select_times(event, &Filter::default())
 /// {
