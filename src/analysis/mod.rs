@@ -41,6 +41,7 @@
 //! | [`graph`] | the calls that count, their cycles, how weight is shared among callers |
 //! | [`cycles`] | recursion: entries of cycles, depths, the calls whose removal breaks them |
 //! | [`owners`] | crates, libraries and directories |
+//! | [`tree`] | the call tree, and why recursion is collapsed as far as it is |
 //! | [`code`] | the calls in the code, and what samples showed of them |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a

@@ -13,7 +13,7 @@ use super::places;
 use super::same_samples::{self, Member};
 use super::sampling_error::{self, SamplingError};
 use super::threads;
-use super::tree::{self, Collapse, HotPaths, NodeId, Stacks};
+use super::tree::{self, HotPaths, Stacks};
 use super::waits::{self, Wait};
 use crate::base::IdVec;
 use crate::callgraph::{CallGraph, Cycles};
@@ -35,8 +35,9 @@ pub struct Summary {
     pub threads: Vec<(ThreadId, u64)>,
     /// Where threads leave their processor, the heaviest first; nothing for events of running ones.
     pub waits: Vec<(Wait, u64)>,
-    /// The heaviest paths of the call tree; `None` where there are no calls.
-    pub hot: Option<Hot>,
+    /// The heaviest paths of the call tree, in which recursion is collapsed as by default; `None`
+    /// where there are no calls.
+    pub hot: Option<HotPaths>,
     /// Whether some function is on some stack more than once.
     pub recurses: bool,
     /// Whether the profile has stacks that were cut, whatever is selected.
@@ -52,15 +53,6 @@ pub struct Summary {
     /// The comparison of the samples with the code; `None` where it was not requested, or no code
     /// was read.
     pub in_code: Option<InCode>,
-}
-
-/// The heaviest paths of the call tree.
-#[derive(Clone, Debug)]
-pub struct Hot {
-    /// The paths. Recursion is collapsed as in a call tree by default.
-    pub paths: HotPaths,
-    /// What the weights of their nodes are at most; `None` where no stacks are cut.
-    pub at_most: Option<IdVec<NodeId, AtMost>>,
 }
 
 /// The comparison of the samples with the code.
@@ -98,7 +90,9 @@ impl Summary {
     pub fn of(profile: &Profile, selection: &Selection, owners: Owners, in_code: bool) -> Summary {
         let flat = flat::Summary::of(profile, selection);
         let stacks = Stacks::new(profile, selection);
-        let recurses = stacks.recurse();
+        let tree = tree::Summary::of(stacks, &tree::Options::default());
+        let (hot, recurses) = (hot(profile, selection, &tree, &owners), tree.recurses);
+        drop(tree);
         let commands = threads::by_command(profile, selection)
             .into_iter()
             .map(|(c, w)| (c.to_owned(), w));
@@ -112,7 +106,7 @@ impl Summary {
             } else {
                 Vec::new()
             },
-            hot: Hot::of(profile, selection, &stacks, recurses, &owners),
+            hot,
             forwards: forwarders::find(profile, selection, &flat.weights, &owners),
             recurses,
             has_cut_stacks: cut::is_any(profile),
@@ -126,43 +120,29 @@ impl Summary {
     }
 }
 
-impl Hot {
-    fn of(
-        profile: &Profile,
-        selection: &Selection,
-        stacks: &Stacks,
-        recurses: bool,
-        owners: &Owners,
-    ) -> Option<Hot> {
-        let degree = if recurses {
-            stacks.repeats().degree()
+fn hot(
+    profile: &Profile,
+    selection: &Selection,
+    tree: &tree::Summary,
+    owners: &Owners,
+) -> Option<HotPaths> {
+    // Threads leave their processor in the scheduler: what they wait in is outside of it.
+    let is_off = selection.event().is_off_processor();
+    let role = |id: FunctionId| {
+        let function = &profile.functions[id];
+        if function.kind == FunctionKind::Mark {
+            tree::Role::Mark
+        } else if is_off && profile.modules[function.module].is_kernel() {
+            tree::Role::End
+        } else if owners.is_own(id) {
+            tree::Role::Own
         } else {
-            Collapse::None
-        };
-        let calls = stacks.top_down(degree);
-        // Threads leave their processor in the scheduler: what they wait in is outside of it.
-        let is_off = selection.event().is_off_processor();
-        let role = |id: FunctionId| {
-            let function = &profile.functions[id];
-            if function.kind == FunctionKind::Mark {
-                tree::Role::Mark
-            } else if is_off && profile.modules[function.module].is_kernel() {
-                tree::Role::End
-            } else if owners.is_own(id) {
-                tree::Role::Own
-            } else {
-                tree::Role::Other
-            }
-        };
-        let paths = tree::hot_paths(&calls, selection.total(), role);
-        let is_path = paths.calls.nodes.iter().any(|node| node.level > 1);
-        let at_most = (is_path && cut::is_any(profile)).then(|| {
-            let all = cut::by_node(profile, selection, &calls, cut::Roots::Outermost);
-            let of_paths = paths.origins.iter().map(|&id| all[id]);
-            of_paths.collect::<Vec<_>>().into()
-        });
-        is_path.then_some(Hot { paths, at_most })
-    }
+            tree::Role::Other
+        }
+    };
+    let paths = tree::hot_paths(tree, selection.total(), role);
+    let is_path = paths.tree.calls.nodes.iter().any(|node| node.level > 1);
+    is_path.then_some(paths)
 }
 
 impl InCode {

@@ -11,7 +11,7 @@ use proftool::analysis::call_stacks::{CallStacks, OutermostCalls};
 use proftool::analysis::flat;
 use proftool::analysis::graph::{self as calls, Summary};
 use proftool::analysis::sampled_calls::sampled_calls;
-use proftool::analysis::tree::{Collapse as Degree, Reach, Stacks};
+use proftool::analysis::tree::{Collapse as Degree, Direction, Reach, Stacks};
 use proftool::base::Sampling;
 use proftool::export::{
     bolt, callgrind, dot, firefox, folded, otlp, perf_script, pprof, speedscope, svg,
@@ -19,7 +19,7 @@ use proftool::export::{
 use proftool::input::{LinkedProgram, StaticCalls};
 use proftool::profile::{Counts, FunctionId, Profile, Selection};
 use proftool::view::graph::{self, Pruning};
-use proftool::view::tree::{self, Direction};
+use proftool::view::tree;
 use proftool::view::{Figures, Names, Ranges, Subject};
 
 use super::answer;

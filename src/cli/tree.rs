@@ -3,12 +3,10 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use proftool::analysis::cut;
-use proftool::analysis::tree::{self as calls, Reach, Stacks};
-use proftool::callgraph::CallGraph;
+use proftool::analysis::tree::{self as calls, Degree, Direction, Reach, Stacks, Summary};
 use proftool::export::{json, puma};
 use proftool::profile::{RowLevel, Selection};
-use proftool::view::tree::{self, Direction, Notes, Options};
+use proftool::view::tree::{self, Notes, Options};
 
 use super::answer::{self, Forms};
 use super::choice;
@@ -113,68 +111,24 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .limit(if args.classic { usize::MAX } else { LINES }),
         min: args.look.min(if args.classic { 0.0 } else { MIN }),
         depth: args.depth,
-        ..Options::default()
     };
     let stacks = match &args.root {
         None => Stacks::new(&profile, &selection),
         Some(name) => match function::find(&subject, name) {
             Err(status) => return Ok(status),
-            Ok(function) => {
-                let stacks = Stacks::within(&profile, &selection, function);
-                options.root = Some((function, stacks.weight()));
-                stacks
-            }
+            Ok(function) => Stacks::within(&profile, &selection, function),
         },
     };
-    let recurse = stacks.recurse();
-    let degree = match args.collapse {
-        Some(degree) => degree,
-        None if recurse && args.classic => calls::Collapse::Full,
-        None if recurse => options.repeats.insert(stacks.repeats()).degree(),
-        None => calls::Collapse::None,
-    };
-    let (direction, calls) = if args.bottom_up {
-        (
-            Direction::BottomUp,
-            stacks.bottom_up(degree, args.reach(&selection, options.min)),
-        )
-    } else {
-        let calls = stacks.top_down(degree);
-        let rows = |other| {
-            if other == degree {
-                Some(calls.nodes.len())
-            } else {
-                stacks.rows(other, tree_notes::COUNTED)
-            }
-        };
-        options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
-        let calls = match args.in_code {
-            InCode::Off => calls,
-            _ => calls.with_code(&CallGraph::of(&profile, &selection)),
-        };
-        (Direction::TopDown, calls)
-    };
-    let deepest = match direction {
-        Direction::TopDown => 0,
-        Direction::BottomUp => stacks.deepest(),
-    };
-    drop(stacks);
-    let roots = match direction {
-        Direction::TopDown => cut::Roots::Outermost,
-        Direction::BottomUp => cut::Roots::Innermost,
-    };
-    let is_cut = cut::is_any(&profile);
-    let at_most = is_cut.then(|| cut::by_node(&profile, &selection, &calls, roots));
+    let summary = Summary::of(stacks, &args.options(&selection, options.min));
     let folds = !args.unfold && !args.classic && args.look.output.format == Format::Text;
     let folds = folds && !profile.rows.replaces_functions();
     let owners = folds.then(|| args.query.owners(&profile));
-    let owners = owners.as_ref();
-    let mut tree = tree::arrange(&subject, calls, at_most, direction, owners, &options);
+    let arrange = |options| tree::arrange(&subject, &summary, owners.as_ref(), &options);
+    let mut tree = arrange(options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
         // Everything is small: then what there is.
         options.min = 0.0;
-        let (calls, at_most) = (tree.calls, tree.at_most);
-        tree = tree::arrange(&subject, calls, at_most, direction, owners, &options);
+        tree = arrange(options);
     }
     if args.classic {
         let write = |out: &mut dyn Write| puma::write(out, &subject, &tree);
@@ -192,9 +146,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 above: tree_notes::recursion(&tree, profile.rows)
                     .into_iter()
                     .collect(),
-                below: tree_notes::hidden(&tree, reach, deepest)
-                    .into_iter()
-                    .collect(),
+                below: tree_notes::hidden(&tree, reach).into_iter().collect(),
             };
             tree.page(&subject, &notes)
         },
@@ -219,6 +171,23 @@ impl Args {
             ("--classic", self.classic),
             ("--root", self.root.is_some() && by.is_outside_stacks()),
         ])
+    }
+
+    fn options(&self, selection: &Selection, min: f64) -> calls::Options {
+        calls::Options {
+            direction: match self.bottom_up {
+                true => Direction::BottomUp,
+                false => Direction::TopDown,
+            },
+            degree: match self.collapse {
+                Some(degree) => Degree::Fixed(degree),
+                None if self.classic => Degree::OfRecursion(calls::Collapse::Full),
+                None => Degree::ByRepeats,
+            },
+            reach: self.reach(selection, min),
+            counted: (!self.classic).then_some(tree_notes::COUNTED),
+            with_code: self.in_code != InCode::Off,
+        }
     }
 
     fn reach(&self, selection: &Selection, min: f64) -> Reach {

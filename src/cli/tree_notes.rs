@@ -1,19 +1,24 @@
 //! What the page of a tree says about its options: how far recursion is collapsed, and which
 //! options show the hidden lines.
 
-use proftool::analysis::tree::{Collapse, Reach, Repeats};
+use proftool::analysis::tree::{Collapse, Direction, Reach, Repeats};
 use proftool::profile::RowKind;
 use proftool::view::number::grouped;
-use proftool::view::tree::{Direction, Tree};
+use proftool::view::tree::Tree;
 
 // How far the lines of other degrees are counted.
 pub const COUNTED: usize = 1_000_000;
 
 // How far recursion is collapsed, where there is any, and why.
 pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
-    let degree = tree.calls.collapse;
-    let stubs = tree.calls.nodes.iter().any(|node| node.stub.is_some());
-    if tree.options.rows.is_none() && tree.options.repeats.is_none() && !stubs {
+    let degree = tree.summary.calls.collapse;
+    let stubs = tree
+        .summary
+        .calls
+        .nodes
+        .iter()
+        .any(|node| node.stub.is_some());
+    if tree.summary.rows.is_none() && tree.summary.repeats.is_none() && !stubs {
         return None;
     }
     let done = match degree {
@@ -21,7 +26,7 @@ pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
         _ => "Recursion is collapsed",
     };
     let mut text = format!("{done} (--collapse {})", degree.name());
-    if let Some(Repeats { nodes, repeating }) = tree.options.repeats {
+    if let Some(Repeats { nodes, repeating }) = tree.summary.repeats {
         let would = if degree == Collapse::None {
             ""
         } else {
@@ -40,7 +45,7 @@ pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
             ": {repeating} of the {nodes} heaviest lines {would}{verb} a {noun} above them"
         ));
     }
-    if let Some(rows) = tree.options.rows {
+    if let Some(rows) = tree.summary.rows {
         let lines: Vec<String> = Collapse::ALL
             .into_iter()
             .zip(rows)
@@ -55,14 +60,14 @@ pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
     Some(text)
 }
 
-// `reach` is how far callers were followed, `deepest` the number of frames of the deepest stack.
-pub fn hidden(tree: &Tree, reach: Reach, deepest: u32) -> Option<String> {
+// `reach` is how far callers were followed.
+pub fn hidden(tree: &Tree, reach: Reach) -> Option<String> {
     // What was not followed is in no other count: it may be deep, light, or one line too many.
-    let is_cut = tree.calls.nodes.iter().any(|node| node.cut > 0);
-    let reasons = tree.reasons;
+    let is_cut = tree.summary.calls.nodes.iter().any(|node| node.cut > 0);
+    let (reasons, deepest) = (tree.reasons, tree.summary.deepest);
     let mut options = Vec::new();
     if reasons.deeper > 0 || is_cut && reach.depth < deepest {
-        let levels = match tree.direction {
+        let levels = match tree.summary.direction {
             Direction::TopDown => reasons.deepest,
             Direction::BottomUp => deepest.max(reasons.deepest),
         };

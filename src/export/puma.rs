@@ -28,7 +28,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
         _ => value.to_string(),
     };
     let figures = |id| {
-        let node = tree.calls.nodes.at(id);
+        let node = tree.node(id);
         let passed = match node.indirect {
             0 => figure(node.direct),
             indirect => format!("{} ({})", figure(node.direct), figure(indirect)),
@@ -45,7 +45,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
         }
     }
     for id in tree.nodes() {
-        let node = tree.calls.nodes.at(id);
+        let node = tree.node(id);
         let [passed, own] = figures(id);
         let [first, second] = widths;
         let dots = if node.stub.is_some() { "..." } else { "" };

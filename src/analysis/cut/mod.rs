@@ -39,10 +39,8 @@
 //! debug information show a copy.
 
 mod holes;
-mod nodes;
 mod reach;
 
-pub use self::nodes::{Roots, by_node};
 pub use self::reach::Unknown;
 
 use rustc_hash::FxHashMap;

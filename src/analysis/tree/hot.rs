@@ -10,7 +10,8 @@
 //! ```
 
 use super::nodes::Nodes;
-use super::{CallTree, Node, NodeId};
+use super::{CallTree, Node, NodeId, Summary};
+use crate::analysis::cut::AtMost;
 use crate::base::IdVec;
 use crate::profile::FunctionId;
 
@@ -45,10 +46,10 @@ impl Rest {
 /// The heaviest path of a tree and the heaviest one that leaves it, as a tree of their nodes alone.
 #[derive(Clone, Debug)]
 pub struct HotPaths {
-    /// The nodes of the paths with the weights and levels that they have in the whole tree. First
+    /// The nodes of the paths with the weights, bounds and levels of the whole tree. First
     /// those of the heaviest path, outermost first, then those of the second below the node that it
     /// leaves the first at, if there is one.
-    pub calls: CallTree,
+    pub tree: Summary,
     /// For each node the callees that are not on a path.
     pub rest: IdVec<NodeId, Rest>,
     /// For each node the one of the whole tree.
@@ -73,7 +74,8 @@ pub enum Role {
 /// Follows the heaviest callee from the heaviest root on while it has 1 % of `total`, and from the
 /// heaviest other callee on the way if it has 10 %. The path starts at the first of the user's own
 /// functions if nearly all samples of the root are in it. Linear in nodes.
-pub fn hot_paths(tree: &CallTree, total: u64, role: impl Fn(FunctionId) -> Role) -> HotPaths {
+pub fn hot_paths(whole: &Summary, total: u64, role: impl Fn(FunctionId) -> Role) -> HotPaths {
+    let tree = &whole.calls;
     let is_end = |function| role(function) == Role::End;
     let nodes = &tree.nodes;
     let least = (total as f64 * LEAST).max(1.0) as u64;
@@ -129,15 +131,8 @@ pub fn hot_paths(tree: &CallTree, total: u64, role: impl Fn(FunctionId) -> Role)
     }
     let second = down(leaves.map(|(_, _, second)| second));
     let at = leaves.and_then(|(_, place, _)| place);
-    let mut paths = HotPaths {
-        calls: CallTree {
-            collapse: tree.collapse,
-            nodes: Nodes::default(),
-        },
-        rest: IdVec::new(),
-        origins: IdVec::new(),
-        first: first.len(),
-    };
+    let mut on_paths = Nodes::default();
+    let (mut rests, mut origins) = (IdVec::new(), IdVec::new());
     let all = first.len() + second.len();
     for (index, &id) in first.iter().chain(&second).enumerate() {
         let parent = match index {
@@ -153,8 +148,8 @@ pub fn hot_paths(tree: &CallTree, total: u64, role: impl Fn(FunctionId) -> Role)
         let mut row = nodes.rows[id];
         row.parent = parent.map(NodeId::new);
         row.link = Some(NodeId::new(end));
-        paths.calls.nodes.push(row, node.rare_weights());
-        paths.origins.push(id);
+        on_paths.push(row, node.rare_weights());
+        origins.push(id);
         let mut rest = Rest::default();
         let next = match index + 1 {
             next if next == first.len() => None,
@@ -167,7 +162,23 @@ pub fn hot_paths(tree: &CallTree, total: u64, role: impl Fn(FunctionId) -> Role)
                 rest.add(&nodes.at(callee));
             }
         }
-        paths.rest.push(rest);
+        rests.push(rest);
     }
-    paths
+    let of_paths = |at_most: &IdVec<NodeId, AtMost>| -> IdVec<NodeId, AtMost> {
+        let of_paths: Vec<AtMost> = origins.iter().map(|&id| at_most[id]).collect();
+        of_paths.into()
+    };
+    HotPaths {
+        tree: Summary {
+            calls: CallTree {
+                collapse: tree.collapse,
+                nodes: on_paths,
+            },
+            at_most: whole.at_most.as_ref().map(of_paths),
+            ..*whole
+        },
+        rest: rests,
+        origins,
+        first: first.len(),
+    }
 }

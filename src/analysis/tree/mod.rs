@@ -42,6 +42,7 @@
 //! first and stubs last. No node owns another, so nothing recurses, dropping included.
 
 mod arcs;
+mod at_most;
 mod code;
 mod column;
 mod flame;
@@ -52,13 +53,16 @@ mod inwards;
 mod nodes;
 mod outwards;
 mod repeats;
+mod summary;
 
 pub use arcs::TreeArc;
+pub use at_most::at_most;
 pub use flame::{FlameFrame, FlameLayout};
 pub use folded::{Folded, FoldedNode};
 pub use hot::{HotPaths, Rest, Role, hot_paths};
 pub use nodes::Nodes;
 pub use repeats::Repeats;
+pub use summary::{Degree, Options, Summary};
 
 use crate::base::{IdVec, define_id};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
@@ -66,6 +70,16 @@ use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection,
 define_id! {
     /// A node or stub of [`CallTree::nodes`].
     pub NodeId
+}
+
+/// In which direction a tree is to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From callers to callees: its roots are the functions in which stacks begin.
+    #[default]
+    TopDown,
+    /// From callees to callers: its roots are the functions in which samples were taken.
+    BottomUp,
 }
 
 /// How far recursion is collapsed in a call tree: Puma's degrees.
@@ -231,6 +245,8 @@ pub struct Stacks<'a> {
     // The weight of the samples taken at the end of a path or further in.
     total: IdVec<PathId, u64>,
     links: Links,
+    // Where they begin, if not whole.
+    root: Option<FunctionId>,
 }
 
 impl<'a> Stacks<'a> {
@@ -240,6 +256,7 @@ impl<'a> Stacks<'a> {
         Stacks {
             links: Links::new(profile, &weights),
             total: weights.into_totals(),
+            root: None,
             profile,
             selection,
         }
@@ -255,6 +272,7 @@ impl<'a> Stacks<'a> {
         Stacks {
             links: Links::within(profile, &weights, function),
             total: weights.into_totals(),
+            root: Some(function),
             profile,
             selection,
         }

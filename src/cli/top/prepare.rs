@@ -106,7 +106,7 @@ impl Preparer {
                 prepared.listing = shown.listing;
                 prepared.hot = shown.hot;
                 prepared.folded = shown.folded;
-                prepared.degree = Some(made.calls.collapse);
+                prepared.degree = Some(made.tree.calls.collapse);
                 kept.tree = Some((wish.degree, made));
             }
             View::Cycles => prepared.listing = cycles::listing(&subject, &wish.search),

@@ -1,14 +1,13 @@
 //! The calls as a tree that is opened node by node.
 
-use proftool::analysis::cut::{self, AtMost};
 use proftool::analysis::owners::Owners;
-use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Stacks};
+use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Options, Stacks, Summary};
 use proftool::base::IdVec;
 use proftool::view::Subject;
 use proftool::view::number;
 use proftool::view::range;
-use proftool::view::table::{Cell, Column, Role, What};
-use proftool::view::tree::{Folds, VIA_COLLAPSED, via_collapsed};
+use proftool::view::table::{Cell, Column, Role};
+use proftool::view::tree::{Folds, VIA_COLLAPSED, figures};
 use rustc_hash::FxHashSet;
 
 use super::listing::{Branch, Fold, Key, Line, Listing, Look, key, key_of};
@@ -22,35 +21,19 @@ const MIN: f64 = 0.5;
 
 // A tree, with all that does not depend on which of its nodes are open.
 pub struct Made {
-    pub calls: CallTree,
+    pub tree: Summary,
     // The chains of library calls that are one line each.
     folds: Folds,
-    // What the weights of nodes are at most, where stacks are cut.
-    at_most: Option<IdVec<NodeId, AtMost>>,
 }
 
 // Makes the tree in the degree that is asked for, or in the one that `proftool tree` chooses.
 pub fn make(subject: &Subject, degree: Option<Collapse>, owners: &Owners) -> Made {
-    let calls = calls(subject, degree);
-    let is_cut = cut::is_any(subject.profile);
-    let roots = cut::Roots::Outermost;
+    let options = degree.map_or(Options::default(), Options::of);
+    let tree = Summary::of(Stacks::new(subject.profile, subject.selection), &options);
     Made {
-        at_most: is_cut.then(|| cut::by_node(subject.profile, subject.selection, &calls, roots)),
-        folds: Folds::new(subject, &calls, owners, MIN),
-        calls,
+        folds: Folds::new(subject, &tree.calls, owners, MIN),
+        tree,
     }
-}
-
-fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
-    let stacks = Stacks::new(subject.profile, subject.selection);
-    let degree = degree.unwrap_or_else(|| {
-        if stacks.recurse() {
-            stacks.repeats().degree()
-        } else {
-            Collapse::None
-        }
-    });
-    stacks.top_down(degree)
 }
 
 pub struct Shown {
@@ -72,11 +55,8 @@ pub struct HotPath {
 
 // A search shows every frame.
 pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search) -> Shown {
-    let Made {
-        calls,
-        folds,
-        at_most,
-    } = made;
+    let Made { tree, folds } = made;
+    let calls = &tree.calls;
     let mut walk = Walk {
         subject,
         calls,
@@ -99,20 +79,17 @@ pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search)
     let shown = std::mem::take(&mut walk.shown);
     let labels = subject.labels(shown.iter().map(|(_, node, ..)| node.function));
     let whole = subject.selection.total();
-    let most = |id: NodeId, node: &Node| match at_most {
-        Some(at_most) if node.stub.is_none() => range::cell(node.weight(), at_most[id], whole),
-        _ => Cell::Nothing,
-    };
     let unfolded = Folds::default();
     let folds = walk.folds.unwrap_or(&unfolded);
     let lines: Vec<Line> = shown
         .iter()
         .map(|&(id, node, key, branch)| {
-            let what = folds.what(&node, id, &labels, whole);
+            let mut cells = figures(tree, id, whole);
+            cells.push(Cell::name(folds.what(&node, id, &labels, whole)));
             Line {
                 key,
                 function: Some(node.function),
-                cells: cells(what, &node, whole, most(id, &node)),
+                cells,
                 look: Look::Plain,
                 branch: Some(branch),
             }
@@ -122,14 +99,16 @@ pub fn listing(subject: &Subject, made: &Made, opened: &Opened, search: &Search)
     if shown.iter().all(|(_, node, ..)| node.indirect == 0) {
         left_out.push(VIA_COLLAPSED);
     }
-    if (shown.iter()).all(|(id, node, ..)| most(*id, node) == Cell::Nothing) {
+    let columns = columns(subject.profile.rows.name());
+    let most = columns.iter().position(|column| column.key == range::KEY);
+    if most.is_some_and(|most| lines.iter().all(|line| line.cells[most] == Cell::Nothing)) {
         left_out.push(range::KEY);
     }
     let nodes = calls.nodes.len();
     let count = number::grouped(nodes as u64);
     let plural = if nodes == 1 { "" } else { "s" };
     let listing = Listing {
-        columns: columns(subject.profile.rows.name()),
+        columns,
         lines,
         hidden: 0,
         about: vec![
@@ -302,20 +281,4 @@ fn columns(row: &'static str) -> Vec<Column> {
         Column::new("weight", "total", Role::Figure),
         Column::new("name", row, Role::Name),
     ]
-}
-
-fn cells(what: What, node: &Node, whole: u64, at_most: Cell) -> Vec<Cell> {
-    let share = |part| Cell::Share { part, whole };
-    let mut cells = match node.stub {
-        Some(_) => vec![Cell::Nothing; 5],
-        None => vec![
-            share(node.weight()),
-            at_most,
-            share(node.in_only),
-            via_collapsed(node, whole),
-            Cell::Weight(node.weight()),
-        ],
-    };
-    cells.push(Cell::name(what));
-    cells
 }

@@ -229,10 +229,10 @@ pub fn write(
 }
 
 fn hot_paths(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Result<()> {
-    let Some(hot) = &report.hot else {
+    let Some(paths) = &report.hot else {
         return out.write_all(b"null");
     };
-    let (paths, nodes) = (&hot.paths, &hot.paths.calls.nodes);
+    let nodes = &paths.tree.calls.nodes;
     let frame = |id| {
         let node = nodes.at(id);
         let rest = paths.rest[id];
@@ -251,7 +251,7 @@ fn hot_paths(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     write!(
         out,
         "{{\"collapse\":\"{}\",\"paths\":[",
-        paths.calls.collapse.name()
+        paths.tree.calls.collapse.name()
     )?;
     out.write_all(b"\n{\"leaves\":null,\"frames\":")?;
     list(out, nodes.ids().take(paths.first).map(frame))?;

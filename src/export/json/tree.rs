@@ -23,10 +23,10 @@ use serde::{Serialize, Serializer};
 
 use super::layout::fields;
 use super::{RowFields, TotalMax, linkage_name, view_head};
-use crate::analysis::tree::{Collapse, Node, NodeId};
+use crate::analysis::tree::{Collapse, Direction, Node, NodeId};
 use crate::export::Advice;
 use crate::view::Subject;
-use crate::view::tree::{Direction, Tree};
+use crate::view::tree::Tree;
 
 #[derive(Serialize)]
 struct TreeFields<'a> {
@@ -100,14 +100,14 @@ pub fn write(
 ) -> io::Result<()> {
     view_head(out, "tree", subject, advice)?;
     let about = TreeFields {
-        direction: match tree.direction {
+        direction: match tree.summary.direction {
             Direction::TopDown => "top-down",
             Direction::BottomUp => "bottom-up",
         },
-        collapse: tree.calls.collapse.name(),
+        collapse: tree.summary.calls.collapse.name(),
         root: tree.root(),
-        rows: tree.options.rows.map(DegreeRows),
-        repeats: tree.options.repeats.map(|repeats| RepeatFields {
+        rows: tree.summary.rows.map(DegreeRows),
+        repeats: tree.summary.repeats.map(|repeats| RepeatFields {
             nodes: repeats.nodes,
             repeating: repeats.repeating,
         }),
@@ -118,7 +118,7 @@ pub fn write(
     // line are not written, so that levels may be missing.
     let mut open: Vec<u32> = Vec::new();
     for id in tree.nodes() {
-        let node = tree.calls.nodes.at(id);
+        let node = tree.node(id);
         let around = open.partition_point(|&level| level < node.level);
         if around < open.len() {
             close(out, open.len() - around)?;
@@ -150,7 +150,7 @@ fn counts(tree: &Tree, id: NodeId, node: &Node) -> Counts {
     if let Some(target) = node.stub {
         return Counts::Stub {
             stub: true,
-            to_level: tree.calls.nodes.at(target).level,
+            to_level: tree.node(target).level,
             passes: node.passes,
         };
     }
@@ -165,7 +165,7 @@ fn counts(tree: &Tree, id: NodeId, node: &Node) -> Counts {
         inferred: count(node.inferred),
         stub: false,
         origin: node.in_code.then_some("code"),
-        total_max: Some(tree.at_most(id)).into(),
+        total_max: Some(tree.summary.at_most(id)).into(),
     }
 }
 

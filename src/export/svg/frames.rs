@@ -4,13 +4,12 @@ use std::io::{self, Write};
 
 use super::colors::{Colors, SHADES};
 use super::{CHAR, MARGIN, PLOT, Picture, ROW, class, cut, escaped};
-use crate::analysis::tree::{FlameFrame, Node, NodeId};
+use crate::analysis::tree::{Direction, FlameFrame, Node, NodeId};
 use crate::base::{Event, Unit, printable};
 use crate::export::shown::written;
 use crate::names::{Labels, Written, path_breaks};
 use crate::profile::FunctionKind;
 use crate::view::label;
-use crate::view::tree::Direction;
 use crate::view::{Subject, number};
 
 // Thousandths of a pixel.

@@ -23,10 +23,9 @@ use std::io::{self, Write};
 
 use self::colors::{Colors, Part, SHADES};
 use self::frames::Frames;
-use crate::analysis::tree::{CallTree, Collapse, FlameLayout};
+use crate::analysis::tree::{CallTree, Collapse, Direction, FlameLayout};
 use crate::base::{IdVec, printable};
 use crate::profile::{FunctionId, FunctionKind};
-use crate::view::tree::Direction;
 use crate::view::{Names, Subject, number};
 
 use super::naming::PRODUCER;

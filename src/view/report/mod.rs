@@ -16,8 +16,9 @@ use super::{Subject, merged, range};
 use crate::analysis::inclusive::Basis;
 use crate::analysis::lines::Lines;
 use crate::analysis::owners::Charged;
-use crate::analysis::report::{Hot, InCode, Summary};
+use crate::analysis::report::{InCode, Summary};
 use crate::analysis::sampling_error::SamplingError;
+use crate::analysis::tree::HotPaths;
 use crate::analysis::waits::Wait;
 use crate::profile::{FunctionId, ModuleId, ThreadId, pattern_of};
 
@@ -68,7 +69,7 @@ pub struct Report {
     /// Where threads leave their processor, the heaviest first; nothing for events of running ones.
     pub waits: Vec<(Wait, u64)>,
     /// The heaviest paths of the call tree; `None` where there are no calls.
-    pub hot: Option<Hot>,
+    pub hot: Option<HotPaths>,
     /// How many rows a list on a page has at most.
     rows: usize,
     /// Questions to ask next.

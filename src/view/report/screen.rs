@@ -244,9 +244,9 @@ impl Report {
     /// The heaviest chain of calls: the user's own functions on it, and where it divides.
     fn heaviest_path(&self, subject: &Subject) -> Option<Block> {
         let hot = self.hot.as_ref()?;
-        let calls = &hot.paths.calls;
+        let calls = &hot.tree.calls;
         let owners = &self.charged.owners;
-        let path: Vec<_> = calls.nodes.ids().take(hot.paths.first).collect();
+        let path: Vec<_> = calls.nodes.ids().take(hot.first).collect();
         let nodes: Vec<_> = path.iter().map(|&id| calls.nodes.at(id)).collect();
         let weight = |place: usize| nodes.get(place).map_or(0, |node| node.weight());
         let mut steps: Vec<usize> = (0..nodes.len())

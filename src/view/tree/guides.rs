@@ -21,14 +21,14 @@ pub(super) struct Guides {
 
 impl Guides {
     pub fn new(tree: &Tree) -> Guides {
-        let mut children = IdVec::filled(0, tree.calls.nodes.len());
+        let mut children = IdVec::filled(0, tree.summary.calls.nodes.len());
         for id in tree.nodes() {
             if let Some(parent) = tree.parent(id) {
                 children[parent] += 1;
             }
         }
         Guides {
-            level: IdVec::filled(0, tree.calls.nodes.len()),
+            level: IdVec::filled(0, tree.summary.calls.nodes.len()),
             waiting: children.clone(),
             children,
             column: Vec::new(),
@@ -38,7 +38,7 @@ impl Guides {
 
     /// The lines before `node`, the next one that is shown.
     pub fn next(&mut self, tree: &Tree, id: NodeId) -> Guide {
-        let node = tree.calls.nodes.at(id);
+        let node = tree.node(id);
         let parent = tree.parent(id);
         self.level[id] = parent.map_or(0, |parent| self.level[parent] + 1);
         self.column.truncate(self.level[id]);

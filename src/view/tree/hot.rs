@@ -3,10 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use super::folds::{self, Fold};
-use super::{Direction, Hidden, Options, Tree};
+use super::{Hidden, Options, Tree};
 use crate::analysis::owners::{OwnerKind, Owners};
-use crate::analysis::report::Hot;
-use crate::analysis::tree::{CallTree, Collapse, Node, NodeId, Rest};
+use crate::analysis::tree::{CallTree, Collapse, HotPaths, Node, NodeId, Rest};
 use crate::base::IdVec;
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Subject, number};
@@ -18,30 +17,34 @@ const HEAVY: f64 = 0.1;
 
 /// The paths, with the lines chosen that are shown.
 #[derive(Clone, Debug)]
-pub struct HotLines {
-    tree: Tree,
+pub struct HotLines<'a> {
+    tree: Tree<'a>,
     /// The number of nodes of the first path.
     first: usize,
     /// For each line the callees that are on no other line.
     rest: FxHashMap<NodeId, Rest>,
 }
 
-impl HotLines {
+impl<'a> HotLines<'a> {
     /// Chooses at most this number of lines, and names them. Chains of calls outside of the user's
     /// own code are one line each. Where there is no room for all heavy lines then, so are chains of
     /// other functions. Where there still are too many, the innermost are left out.
-    pub fn new(subject: &Subject, hot: &Hot, owners: &Owners, lines: usize) -> HotLines {
-        let paths = &hot.paths;
-        let calls = paths.calls.clone();
+    pub fn new(
+        subject: &Subject,
+        paths: &'a HotPaths,
+        owners: &Owners,
+        lines: usize,
+    ) -> HotLines<'a> {
+        let calls = &paths.tree.calls;
         let all: Vec<NodeId> = calls.nodes.ids().collect();
         let is_joined = |caller: &Node, callee: &Node| folds::is_joined(subject, caller, callee);
         let is_any = |node: &Node| owners.of(node.function).kind != OwnerKind::Mark;
         let total = subject.selection.total();
-        let mut folds = folds::foreign_chains(subject, &calls, &all, owners);
-        let mut shown = choose(paths.first, &all, &folds, hot, lines, total);
+        let mut folds = folds::foreign_chains(subject, calls, &all, owners);
+        let mut shown = choose(paths, &all, &folds, lines, total);
         if shown.is_cut {
-            folds = folds::chains(&calls, &all, owners, is_any, is_joined);
-            shown = choose(paths.first, &all, &folds, hot, lines, total);
+            folds = folds::chains(calls, &all, owners, is_any, is_joined);
+            shown = choose(paths, &all, &folds, lines, total);
         }
         let mut rest: FxHashMap<NodeId, Rest> = FxHashMap::default();
         for id in calls.nodes.ids().filter(|&id| shown.lines[id]) {
@@ -59,14 +62,12 @@ impl HotLines {
         let labels = subject.labels(functions);
         folds.retain(|&last, _| shown.lines[last]);
         let tree = Tree {
-            calls,
-            direction: Direction::TopDown,
+            summary: &paths.tree,
             shown: shown.lines,
             hidden: 0,
             reasons: Hidden::default(),
             folds,
             options: Options::default(),
-            at_most: hot.at_most.clone(),
             labels,
         };
         let first = paths.first;
@@ -80,13 +81,13 @@ impl HotLines {
 
     /// Whether there are lines of a second path.
     pub fn has_second(&self) -> bool {
-        let second = self.tree.calls.nodes.ids().skip(self.first);
+        let second = self.tree.summary.calls.nodes.ids().skip(self.first);
         second.into_iter().any(|id| self.tree.shown[id])
     }
 
     /// Whether recursion is collapsed.
     pub fn is_collapsed(&self) -> bool {
-        self.tree.calls.collapse != Collapse::None
+        self.tree.summary.calls.collapse != Collapse::None
     }
 
     /// Whether it has no paths.
@@ -107,7 +108,7 @@ impl HotLines {
         let column = Column::new("other_callees", "other callees", Role::Figure);
         table.columns.insert(place, column);
         for (id, row) in self.tree.nodes().zip(&mut table.rows) {
-            let node = self.tree.calls.nodes.at(id);
+            let node = self.tree.node(id);
             let rest = self.rest.get(&id).copied().unwrap_or_default();
             // No more than what does not end in it.
             let weight = rest.weight.min(node.weight().saturating_sub(node.in_only));
@@ -138,21 +139,20 @@ struct Chosen {
 }
 
 fn choose(
-    first: usize,
+    paths: &HotPaths,
     all: &[NodeId],
     folds: &FxHashMap<NodeId, Fold>,
-    hot: &Hot,
     lines: usize,
     total: u64,
 ) -> Chosen {
-    let calls = &hot.paths.calls;
+    let calls = &paths.tree.calls;
     let mut is_folded: IdVec<NodeId, bool> = IdVec::filled(false, all.len());
     for (&last, fold) in folds {
         for id in fold.others(calls, last) {
             is_folded[id] = true;
         }
     }
-    let (first, second) = all.split_at(first);
+    let (first, second) = all.split_at(paths.first);
     // The second path has a third of the lines if there are enough for two, or what the first one leaves.
     let length = |path: &[NodeId]| path.iter().filter(|&&id| !is_folded[id]).count();
     let needed = [first, second].map(length);

@@ -40,24 +40,13 @@ use super::{Figures, Subject, caveats, label, number, range, rows};
 use rustc_hash::FxHashMap;
 
 use self::folds::Fold;
-use crate::analysis::cut::AtMost;
 use crate::analysis::owners::Owners;
-use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
+use crate::analysis::tree::{Direction, Node, NodeId, Summary};
 use crate::base::IdVec;
 use crate::names::{Labels, Mark};
-use crate::profile::FunctionId;
 
 /// The key of the column for what came through collapsed calls.
 pub const VIA_COLLAPSED: &str = "via_collapsed_percent";
-
-/// In which direction a tree is to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From callers to callees.
-    TopDown,
-    /// From callees to callers.
-    BottomUp,
-}
 
 /// Which nodes are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -68,14 +57,6 @@ pub struct Options {
     pub min: f64,
     /// The maximum number of levels; `None` for all.
     pub depth: Option<u32>,
-    /// The function that the stacks begin at, with the weight of the samples that have it;
-    /// `None` where whole stacks are shown.
-    pub root: Option<(FunctionId, u64)>,
-    /// Where stacks recurse: the rows that the tree has in each degree of
-    /// [`Collapse::ALL`](crate::analysis::tree::Collapse::ALL), as far as they were counted.
-    pub rows: Option<[Option<usize>; 4]>,
-    /// Why the degree was chosen, if it was not requested and stacks recurse.
-    pub repeats: Option<Repeats>,
 }
 
 /// Why nodes are not shown. One node may be counted for several reasons.
@@ -102,11 +83,9 @@ pub struct Notes {
 
 /// A call tree with the nodes chosen that are shown. With a node its parent is shown too.
 #[derive(Clone, Debug)]
-pub struct Tree {
-    /// The tree.
-    pub calls: CallTree,
-    /// Its direction.
-    pub direction: Direction,
+pub struct Tree<'a> {
+    /// The figures.
+    pub summary: &'a Summary,
     /// Which of its nodes are shown.
     pub shown: IdVec<NodeId, bool>,
     /// How many are not.
@@ -118,22 +97,20 @@ pub struct Tree {
     folds: FxHashMap<NodeId, Fold>,
     /// What was asked for.
     pub options: Options,
-    /// What the weights of the nodes are at most, where stacks are cut.
-    pub at_most: Option<IdVec<NodeId, AtMost>>,
     labels: Labels,
 }
 
-/// Chooses and names the nodes. `at_most` has the upper bounds of their weights; `None` where no
-/// stacks are cut. Where there are `owners`, chains of calls outside of the user's own code are one line each, and
-/// the heaviest function of that code is shown.
-pub fn arrange(
+/// Chooses and names the nodes. Where there are `owners`, chains of calls outside of the user's own
+/// code are one line each, and the heaviest function of that code is shown.
+pub fn arrange<'a>(
     subject: &Subject,
-    calls: CallTree,
-    at_most: Option<IdVec<NodeId, AtMost>>,
-    direction: Direction,
+    summary: &'a Summary,
     owners: Option<&Owners>,
     options: &Options,
-) -> Tree {
+) -> Tree<'a> {
+    let Summary {
+        calls, direction, ..
+    } = summary;
     let whole = subject.selection.total();
     let mut reasons = Hidden::default();
     let mut chosen: Vec<NodeId> = Vec::new();
@@ -151,12 +128,12 @@ pub fn arrange(
         // Upside down, a root is the hot function itself, and the figures are its own.
         let is_inner = |id: &NodeId| calls.nodes.at(*id).parent.is_some();
         let inner = chosen.iter().copied();
-        let inner = inner.filter(|id| direction == Direction::TopDown || is_inner(id));
-        folds::foreign_chains(subject, &calls, &inner.collect::<Vec<_>>(), owners)
+        let inner = inner.filter(|id| *direction == Direction::TopDown || is_inner(id));
+        folds::foreign_chains(subject, calls, &inner.collect::<Vec<_>>(), owners)
     });
     let mut is_folded: IdVec<NodeId, bool> = IdVec::filled(false, calls.nodes.len());
     for (&last, fold) in &folds {
-        for id in fold.others(&calls, last) {
+        for id in fold.others(calls, last) {
             is_folded[id] = true;
         }
     }
@@ -175,7 +152,7 @@ pub fn arrange(
     }
     if options.depth.is_none()
         && let Some(heaviest) =
-            owners.and_then(|owners| folds::heaviest_own(subject, &calls, owners))
+            owners.and_then(|owners| folds::heaviest_own(subject, calls, owners))
     {
         let callers = |&id: &NodeId| calls.nodes.at(id).parent;
         for id in std::iter::successors(Some(heaviest), callers) {
@@ -185,29 +162,32 @@ pub fn arrange(
             }
         }
     }
-    let root = options.root.map(|(function, _)| function);
+    let root = summary.root.map(|(function, _)| function);
     let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
     let labels = subject.labels(functions.chain(root));
     Tree {
         hidden: calls.nodes.len() - chosen.len() - folded,
         reasons,
-        calls,
-        direction,
+        summary,
         shown,
         folds,
         options: *options,
-        at_most,
         labels,
     }
 }
 
-impl Tree {
+impl Tree<'_> {
     /// The nodes that are shown, each before its children.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
         self.shown
             .enumerate()
             .filter(|(_, shown)| **shown)
             .map(|(id, _)| id)
+    }
+
+    /// A node of the whole tree.
+    pub fn node(&self, id: NodeId) -> Node {
+        self.summary.calls.nodes.at(id)
     }
 
     /// The number of nodes that are folded into lines of others.
@@ -217,35 +197,25 @@ impl Tree {
 
     /// The nearest node around a node that is shown.
     fn parent(&self, node: NodeId) -> Option<NodeId> {
-        let callers = |&id: &NodeId| self.calls.nodes.at(id).parent;
+        let callers = |&id: &NodeId| self.node(id).parent;
         let mut around = std::iter::successors(callers(&node), callers);
         around.find(|&id| self.shown[id])
     }
 
     /// What a node's function is called.
     pub fn name(&self, node: NodeId) -> &str {
-        self.labels.of(self.calls.nodes.at(node).function)
-    }
-
-    /// What the weight of a node is at most: more than it where stacks are cut, and samples may have
-    /// passed the node outside of the cut.
-    pub fn at_most(&self, node: NodeId) -> AtMost {
-        let known = self.at_most.as_ref().map(|at_most| at_most[node]);
-        known.unwrap_or_else(|| AtMost {
-            weight: self.calls.nodes.at(node).weight(),
-            unknown: None,
-        })
+        self.labels.of(self.node(node).function)
     }
 
     /// What the function is called that the stacks begin at, where one was asked for.
     pub fn root(&self) -> Option<&str> {
-        let (function, _) = self.options.root?;
+        let (function, _) = self.summary.root?;
         Some(self.labels.of(function))
     }
 
     /// Returns the weight of the parent of a node, or the total for a root.
     fn whole(&self, subject: &Subject, node: &Node) -> u64 {
-        let parent = node.parent.map(|parent| self.calls.nodes.at(parent));
+        let parent = node.parent.map(|parent| self.node(parent));
         parent.map_or(subject.selection.total(), |parent| parent.weight())
     }
 
@@ -270,8 +240,8 @@ impl Tree {
             figure("total_max"),
         ]);
         for id in self.nodes() {
-            let node = self.calls.nodes.at(id);
-            let target = node.stub.map(|target| self.calls.nodes.at(target).level);
+            let node = self.node(id);
+            let target = node.stub.map(|target| self.node(target).level);
             // A stub has no counts.
             let of_node = |cell| {
                 if target.is_some() {
@@ -298,13 +268,13 @@ impl Tree {
                 share(node.in_only, whole),
                 target.map_or(Cell::Nothing, |level| Cell::Count(u64::from(level))),
                 target.map_or(Cell::Nothing, |_| Cell::Weight(node.passes)),
-                of_node(range::weight(self.at_most(id))),
+                of_node(range::weight(self.summary.at_most(id))),
             ]);
         }
         let nodes = self.nodes();
-        let labels = nodes.map(|id| (self.calls.nodes.at(id).function, self.name(id)));
+        let labels = nodes.map(|id| (self.node(id).function, self.name(id)));
         let table = label::with_identities(table, subject, labels);
-        let functions = self.nodes().map(|id| self.calls.nodes.at(id).function);
+        let functions = self.nodes().map(|id| self.node(id).function);
         rows::with_kinds(table, subject, functions)
     }
 
@@ -315,7 +285,7 @@ impl Tree {
         let mut legend = None;
         blocks.extend(self.part(subject).map(Block::Line));
         blocks.extend(notes.above.iter().map(line));
-        if self.hidden < self.calls.nodes.len() {
+        if self.hidden < self.summary.calls.nodes.len() {
             let drawing = self.drawing(subject);
             legend = range::legend(subject.profile.rows, range::cells(&drawing));
             blocks.push(Block::Space);
@@ -326,9 +296,9 @@ impl Tree {
         blocks.extend((!self.folds.is_empty()).then_some(Block::Meaning(Meaning::Fold)));
         blocks.extend(legend);
         blocks.extend(rows::merged(subject.profile.rows));
-        let shown = self.nodes().map(|id| self.calls.nodes.at(id).function);
+        let shown = self.nodes().map(|id| self.node(id).function);
         blocks.extend(rows::unknown(subject, shown));
-        let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
+        let nodes = || self.nodes().map(|id| self.node(id));
         blocks.extend(label::legend(
             nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
         ));
@@ -341,10 +311,10 @@ impl Tree {
 
     /// A line on the part of the stacks that is shown, where it is one.
     fn part(&self, subject: &Subject) -> Option<String> {
-        let (_, weight) = self.options.root?;
+        let (_, weight) = self.summary.root?;
         let share = number::percent(weight, subject.selection.total(), 2);
         let name = self.root()?;
-        Some(match self.direction {
+        Some(match self.summary.direction {
             Direction::TopDown => format!("Calls from {name}: {share} % of all"),
             Direction::BottomUp => format!("Callers up to {name}: {share} % of all"),
         })
@@ -352,7 +322,7 @@ impl Tree {
 
     /// What collapsed calls and their column mean, where there are any.
     fn stub_legends(&self) -> impl Iterator<Item = Block> {
-        let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
+        let nodes = || self.nodes().map(|id| self.node(id));
         let has_stubs = nodes().any(|node| node.stub.is_some());
         let stubs = has_stubs.then_some(Block::Meaning(Meaning::Collapsed));
         let column = nodes()
@@ -365,7 +335,7 @@ impl Tree {
     }
 
     fn drawing(&self, subject: &Subject) -> Table {
-        let bottom_up = self.direction == Direction::BottomUp;
+        let bottom_up = self.summary.direction == Direction::BottomUp;
         let (percent, weight) = if bottom_up {
             ("self %", "self")
         } else {
@@ -380,29 +350,16 @@ impl Tree {
             rows::tree_column(subject.profile.rows, bottom_up),
         ]);
         let whole = subject.selection.total();
-        let share = |part| Cell::Share { part, whole };
         let mut guides = Guides::new(self);
         for id in self.nodes() {
-            let node = self.calls.nodes.at(id);
+            let node = self.node(id);
             let what = what(&node, &self.labels, self.folds.get(&id), whole);
-            let name = Cell::beside(guides.next(self, id), what);
-            if node.stub.is_some() {
-                let mut cells = vec![Cell::Nothing; 5];
-                cells.push(name);
-                table.rows.push(cells);
-                continue;
-            }
-            table.rows.push(vec![
-                share(node.weight()),
-                range::cell(node.weight(), self.at_most(id), whole),
-                share(node.in_only),
-                via_collapsed(&node, whole),
-                Cell::Weight(node.weight()),
-                name,
-            ]);
+            let mut cells = figures(self.summary, id, whole);
+            cells.push(Cell::beside(guides.next(self, id), what));
+            table.rows.push(cells);
         }
         let mut left_out = Vec::new();
-        if self.nodes().all(|id| self.calls.nodes.at(id).indirect == 0) {
+        if self.nodes().all(|id| self.node(id).indirect == 0) {
             left_out.push(VIA_COLLAPSED);
         }
         if bottom_up {
@@ -436,11 +393,23 @@ fn what(node: &Node, labels: &Labels, fold: Option<&Fold>, whole: u64) -> What {
     }
 }
 
-/// The share of all samples that had gone through a collapsed call before they first came to the
-/// node: a part of its total. Empty where there is none.
-pub fn via_collapsed(node: &Node, whole: u64) -> Cell {
-    match node.indirect {
-        0 => Cell::Nothing,
-        part => Cell::Share { part, whole },
+/// The figures of a node, in the order of the columns before its name: its share and the most that
+/// this may be, what ends in it, what had gone through a collapsed call before it first came there
+/// (a part of its share, empty where there is none), and its weight. A stub has none.
+pub fn figures(summary: &Summary, id: NodeId, whole: u64) -> Vec<Cell> {
+    let node = summary.calls.nodes.at(id);
+    if node.stub.is_some() {
+        return vec![Cell::Nothing; 5];
     }
+    let share = |part| Cell::Share { part, whole };
+    vec![
+        share(node.weight()),
+        range::cell(node.weight(), summary.at_most(id), whole),
+        share(node.in_only),
+        match node.indirect {
+            0 => Cell::Nothing,
+            part => share(part),
+        },
+        Cell::Weight(node.weight()),
+    ]
 }

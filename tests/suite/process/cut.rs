@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use proftool::analysis::cut::{self, AtMost, Hidden, Roots, Unknown};
-use proftool::analysis::tree::{Collapse, Stacks};
+use proftool::analysis::cut::{self, AtMost, Hidden, Unknown};
+use proftool::analysis::tree::{self, Collapse, Direction, Stacks};
 use proftool::callgraph::{CallArc, CallGraph, Cycles};
 use proftool::profile::{
     Call, CallKind, EventId, Filter, FunctionCode, FunctionId, FunctionKind, Module, Profile,
@@ -438,7 +438,7 @@ fn a_node_is_known_to_reach_its_bound_only_if_its_functions_are() {
     let selection = all(&profile);
     let hidden = cut::by_function(&profile, &selection);
     let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
-    let at_most = cut::by_node(&profile, &selection, &tree, Roots::Outermost);
+    let at_most = tree::at_most(&profile, &selection, &tree, Direction::TopDown);
     let node = |name: &str| {
         let function = id(&profile, name);
         let mut nodes = tree.nodes.enumerate();

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use std::process::{Command, Output};
 
 use proftool::analysis::inclusive::{self, FunctionWeights};
-use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
+use proftool::analysis::tree::{CallTree, Collapse, Direction, Reach, Stacks};
 use proftool::base::printable;
 use proftool::export::{folded as folded_text, svg};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, Profile, Selection};
-use proftool::view::tree::Direction;
 use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, proptest};

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proftool::analysis::inclusive;
-use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
+use proftool::analysis::tree::{CallTree, Collapse, NodeId, Options, Reach, Stacks, Summary};
 use proftool::profile::{FunctionId, Profile};
 use proftool::view::table::Cell;
-use proftool::view::tree::{self as view, Direction};
+use proftool::view::tree as view;
 use proftool::view::{Figures, Names, Ranges, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{
@@ -271,16 +271,9 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
         figures: Figures::All,
         ranges: Ranges::Hidden,
     };
-    let tree = top_down(profile, collapse);
-    let options = view::Options::default();
-    let shown = view::arrange(
-        &subject,
-        tree.clone(),
-        None,
-        Direction::TopDown,
-        None,
-        &options,
-    );
+    let summary = Summary::of(Stacks::new(profile, &selection), &Options::of(collapse));
+    let tree = &summary.calls;
+    let shown = view::arrange(&subject, &summary, None, &view::Options::default());
     let table = shown.table(&subject);
     let column = |key: &str| {
         let mut columns = table.columns.iter();
@@ -295,13 +288,13 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
             _ => 0.0,
         });
         let what = match node.stub {
-            Some(target) => Told::Stub(way(profile, &tree, target), node.passes),
+            Some(target) => Told::Stub(way(profile, tree, target), node.passes),
             None => {
                 let level = node.level.into();
                 Told::Node([level, node.direct, node.indirect, node.in_only], shares)
             }
         };
-        told.insert((way(profile, &tree, id), node.stub.is_some()), what);
+        told.insert((way(profile, tree, id), node.stub.is_some()), what);
     }
     told
 }

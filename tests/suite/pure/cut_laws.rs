@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use proftool::analysis::cut::{self, AtMost, Hidden, Roots, Unknown};
+use proftool::analysis::cut::{self, AtMost, Hidden, Unknown};
 use proftool::analysis::graph::{self, Entry, Summary};
 use proftool::analysis::inclusive;
-use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
+use proftool::analysis::tree::{self, CallTree, Collapse, Direction, NodeId, Reach, Stacks};
 use proftool::base::{Event, Language, TRUNCATED, WeightSum};
 use proftool::callgraph::Cycles;
 use proftool::profile::{
@@ -353,13 +353,13 @@ fn nodes(profile: &Profile, tree: &CallTree) -> Vec<(Vec<FunctionId>, NodeId, u6
     nodes
 }
 
-fn trees(stacks: &Stacks) -> Vec<(CallTree, Roots)> {
+fn trees(stacks: &Stacks) -> Vec<(CallTree, Direction)> {
     let degrees = Collapse::ALL.into_iter();
     let trees = degrees.flat_map(|degree| {
         let up = stacks.bottom_up(degree, Reach::default());
         [
-            (stacks.top_down(degree), Roots::Outermost),
-            (up, Roots::Innermost),
+            (stacks.top_down(degree), Direction::TopDown),
+            (up, Direction::BottomUp),
         ]
     });
     trees.collect()
@@ -422,8 +422,8 @@ proptest! {
             let hidden = cut::by_function(&profile, &selection);
             let seen = inclusive::by_function(&profile, &selection);
             let (sure, maybe) = (reaches(&run, known, false), reaches(&run, known, true));
-            for ((was, _), (tree, roots)) in truths.iter().zip(trees(&Stacks::new(&profile, &selection))) {
-                let at_most = cut::by_node(&profile, &selection, &tree, roots);
+            for ((was, _), (tree, direction)) in truths.iter().zip(trees(&Stacks::new(&profile, &selection))) {
+                let at_most = tree::at_most(&profile, &selection, &tree, direction);
                 let was = nodes(&truth, was);
                 let was: BTreeMap<_, u64> = was.into_iter().map(|(way, _, weight)| (way, weight)).collect();
                 for (way, id, weight) in nodes(&profile, &tree) {
@@ -431,12 +431,12 @@ proptest! {
                     prop_assert!(weight <= most && most <= selection.total());
                     // Collapsed, a node may be merged into another one that cut stacks do not show.
                     let truth = was.get(&way).copied().unwrap_or(0);
-                    prop_assert!(truth <= most, "{roots:?} {:?} {way:?}: {truth} of {most}", tree.collapse);
+                    prop_assert!(truth <= most, "{direction:?} {:?} {way:?}: {truth} of {most}", tree.collapse);
                     // A bound is known to be reached only as far as calls that are known allow it, for each
                     // function on the way.
                     let most = at_most[id];
                     let own = way[way.len() - 1];
-                    let is_covered = roots == Roots::Outermost
+                    let is_covered = direction == Direction::TopDown
                         && most.weight - weight == hidden.at_most[own].weight
                         && outermost(&tree, own).contains(&id);
                     let limits = if is_covered { &way[way.len() - 1..] } else { &way[..] };
@@ -450,12 +450,12 @@ proptest! {
                     if most.unknown.is_none() {
                         let more = most.weight > weight;
                         let less = more.then(|| limits.iter().find(|of| is_less(of))).flatten();
-                        prop_assert!(less.is_none(), "{known:?} {roots:?} {way:?}: {most:?}, not {less:?}");
+                        prop_assert!(less.is_none(), "{known:?} {direction:?} {way:?}: {most:?}, not {less:?}");
                     } else {
-                        prop_assert!(way.iter().any(is_doubtful), "{known:?} {roots:?} {way:?}: {most:?}");
+                        prop_assert!(way.iter().any(is_doubtful), "{known:?} {direction:?} {way:?}: {most:?}");
                     }
                 }
-                if roots == Roots::Innermost {
+                if direction == Direction::BottomUp {
                     continue;
                 }
                 for (function, more) in hidden.at_most.enumerate().take(FUNCTIONS) {

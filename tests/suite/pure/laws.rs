@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis;
-use proftool::analysis::cut::{self, Roots};
 use proftool::analysis::detail::Rule;
 use proftool::analysis::function;
 use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
-use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
+use proftool::analysis::tree::{self, CallTree, Collapse, Reach, Stacks};
 use proftool::base::{Caveat, Event, Language, WeightSum, is_unsafe_char};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::export::{Advice, csv, folded as export, json, text};
@@ -21,7 +20,6 @@ use proftool::profile::{
     Thread, Weighing, pattern_of,
 };
 use proftool::view::question::Question;
-use proftool::view::tree::Direction;
 use proftool::view::{
     Figures, Names, Ranges, Subject, detail as detail_view, flat, report, tree as tree_view,
 };
@@ -289,35 +287,19 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     };
     let figures = analysis::flat::Summary::of(profile, &selection);
     let flat = flat::arrange(&subject, &figures, &flat::Options::default());
-    let bounds = |tree: &CallTree| Some(cut::by_node(profile, &selection, tree, Roots::Outermost));
     let stacks = Stacks::new(profile, &selection);
-    let down = stacks.top_down(Collapse::None);
-    let folded = stacks.top_down(Collapse::Full);
+    let [down, folded] = [Collapse::None, Collapse::Full]
+        .map(|degree| tree::Summary::of(stacks.clone(), &tree::Options::of(degree)));
     let options = tree_view::Options::default();
-    let at_most = bounds(&folded);
-    let folded = tree_view::arrange(
-        &subject,
-        folded,
-        at_most,
-        Direction::TopDown,
-        None,
-        &options,
-    );
+    let folded = tree_view::arrange(&subject, &folded, None, &options);
     let function = figures.weights.present().next();
     let detail = function.map(|function| {
         let summary = function::Summary::of(profile, &selection, function, Rule::Strict);
         let options = detail_view::Options::default();
         detail_view::arrange(&subject, summary, &options)
     });
-    let at_most = bounds(&down);
-    let tree = tree_view::arrange(
-        &subject,
-        down.clone(),
-        at_most,
-        Direction::TopDown,
-        Some(&Owners::of_profile(profile, &[])),
-        &options,
-    );
+    let owners = Owners::of_profile(profile, &[]);
+    let tree = tree_view::arrange(&subject, &down, Some(&owners), &options);
     let options = report::Options::default();
     let owners = Owners::of_profile(profile, &[]);
     let summary = Summary::of(profile, &selection, owners, true);
@@ -377,7 +359,7 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     }
     json::report::write(&mut out, &subject, &report, &Hostile).unwrap();
     outputs.push(("report json", std::mem::take(&mut out)));
-    export::write(&mut out, &subject, &down).unwrap();
+    export::write(&mut out, &subject, &down.calls).unwrap();
     outputs.push(("folded", out));
     outputs
 }

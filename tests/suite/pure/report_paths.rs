@@ -47,7 +47,7 @@ proptest! {
         };
         let tree = all.top_down(degree);
         let weight = |id: NodeId| tree.nodes.at(id).weight();
-        let Some(hot) = summary.hot else {
+        let Some(paths) = summary.hot else {
             // A path has at least one call.
             let root = tree.roots().next().unwrap();
             let mut callees = tree.children(root).filter(|&id| tree.nodes.at(id).stub.is_none());
@@ -55,8 +55,7 @@ proptest! {
             prop_assert!(heaviest * 100 < selection.total());
             return Ok(());
         };
-        let paths = &hot.paths;
-        for (id, node) in paths.calls.nodes.enumerate() {
+        for (id, node) in paths.tree.calls.nodes.enumerate() {
             let origin = tree.nodes.at(paths.origins[id]);
             prop_assert_eq!(node.weight(), origin.weight());
             prop_assert_eq!(node.in_only, origin.in_only);
@@ -65,7 +64,7 @@ proptest! {
             let parent = node.parent.map(|parent| paths.origins[parent]);
             prop_assert_eq!(parent, origin.parent);
             // The callees on the paths and the others are all that it has.
-            let on_paths: Vec<NodeId> = paths.calls.children(id).collect();
+            let on_paths: Vec<NodeId> = paths.tree.calls.children(id).collect();
             let callees: Vec<NodeId> = tree
                 .children(paths.origins[id])
                 .filter(|&id| tree.nodes.at(id).stub.is_none())
@@ -81,7 +80,7 @@ proptest! {
             }
         }
         prop_assert!(paths.first > 0);
-        let first = paths.calls.nodes.at(NodeId::new(0));
+        let first = paths.tree.calls.nodes.at(NodeId::new(0));
         prop_assert!(first.parent.is_none());
     }
 
@@ -135,7 +134,7 @@ fn a_hot_path_does_not_hide_that_its_stacks_are_incomplete() {
     let selection = profile.select(EventId::new(0), &Filter::default());
     let owners = Owners::of_profile(&profile, &["step".to_owned()]);
     let summary = Summary::of(&profile, &selection, owners, false);
-    let paths = summary.hot.unwrap().paths;
-    let first = paths.calls.nodes.at(NodeId::new(0)).function;
+    let paths = summary.hot.unwrap();
+    let first = paths.tree.calls.nodes.at(NodeId::new(0)).function;
     assert_eq!(profile.functions[first].name, "[truncated]");
 }

@@ -2,13 +2,13 @@
 
 use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
-use proftool::analysis::tree::{Collapse, Stacks};
+use proftool::analysis::tree::{self as analysed, Collapse, Direction, Stacks};
 use proftool::base::{Event, Sampling, WeightSum};
 use proftool::export::{Facts, svg, text};
 use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Selection, Thread};
 use proftool::view::page::Page;
 use proftool::view::question::Question;
-use proftool::view::tree::{self, Direction, Notes};
+use proftool::view::tree::{self, Notes};
 use proftool::view::{Figures, Names, Ranges, Subject, report};
 
 const MODULES: [&str; 3] = ["app", "libc.so.6", "[kernel]"];
@@ -100,11 +100,11 @@ fn report_of(event: Event) -> (String, Vec<Question>) {
 
 fn tree_of(event: Event, own: &[String]) -> String {
     with(event, |profile, selection, subject| {
-        let calls = Stacks::new(profile, selection).top_down(Collapse::None);
+        let asked = analysed::Options::of(Collapse::None);
+        let summary = analysed::Summary::of(Stacks::new(profile, selection), &asked);
         let owners = Owners::of_profile(profile, own);
         let options = tree::Options::default();
-        let direction = Direction::TopDown;
-        let tree = tree::arrange(subject, calls, None, direction, Some(&owners), &options);
+        let tree = tree::arrange(subject, &summary, Some(&owners), &options);
         written(&tree.page(subject, &Notes::default()))
     })
 }

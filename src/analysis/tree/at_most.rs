@@ -12,21 +12,11 @@
 //! samples in all than each of them may have. How much known calls allow is limited in the same
 //! way; where that is less, it is unknown whether the node can have as much as its bound.
 
-use super::{AtMost, Hidden, Unknown};
+use super::{CallTree, Direction, Node, NodeId};
+use crate::analysis::cut::{self, AtMost, Hidden, Unknown};
 use crate::analysis::inclusive;
-use crate::analysis::tree::{CallTree, Node, NodeId};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Profile, Selection};
-
-/// What the roots of a tree are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Roots {
-    /// The functions in which stacks begin: the tree is read from callers to callees.
-    Outermost,
-    /// The functions in which samples were taken, which cut stacks show too: the tree is read from
-    /// callees to callers.
-    Innermost,
-}
 
 /// Returns the upper bound of the weight of each node of a tree; nothing for stubs.
 ///
@@ -34,13 +24,13 @@ pub enum Roots {
 /// up to at least the bound of its total. What may be hidden in places where the function was never
 /// seen counts for its nodes under the mark of cut stacks, if it has such nodes, else for all of
 /// its outermost nodes. Linear in nodes and functions.
-pub fn by_node(
+pub fn at_most(
     profile: &Profile,
     selection: &Selection,
     tree: &CallTree,
-    roots: Roots,
+    direction: Direction,
 ) -> IdVec<NodeId, AtMost> {
-    let hidden = &super::by_function(profile, selection);
+    let hidden = &cut::by_function(profile, selection);
     let mut at_most = IdVec::filled(AtMost::default(), tree.nodes.len());
     if !hidden.is_any() {
         for (id, node) in tree.nodes.enumerate() {
@@ -53,7 +43,7 @@ pub fn by_node(
         hidden,
         totals: &inclusive::by_function(profile, selection).total,
         total: selection.total(),
-        roots,
+        direction,
         more: IdVec::filled(More::default(), tree.nodes.len()),
         is_cut: IdVec::filled(false, tree.nodes.len()),
     };
@@ -63,7 +53,7 @@ pub fn by_node(
             bounds.add(id, &node, parent);
         }
     }
-    if roots == Roots::Outermost {
+    if direction == Direction::TopDown {
         bounds.cover(tree);
     }
     for (id, node) in tree.nodes.enumerate() {
@@ -99,7 +89,7 @@ struct Bounds<'a> {
     hidden: &'a Hidden,
     totals: &'a IdVec<FunctionId, u64>,
     total: u64,
-    roots: Roots,
+    direction: Direction,
     more: IdVec<NodeId, More>,
     // Whether a node is under the mark of cut stacks, or the mark itself.
     is_cut: IdVec<NodeId, bool>,
@@ -116,7 +106,7 @@ impl Bounds<'_> {
         let (hidden, shown) = (self.hidden.at_most[function], self.hidden.shown[function]);
         let (can_be, total) = (self.hidden.can_be[function], self.totals[function]);
         // A node has no more than the one above it, and none has more than all.
-        let (above, above_can_be, unknown_above) = match (parent, self.roots) {
+        let (above, above_can_be, unknown_above) = match (parent, self.direction) {
             (Some((id, parent)), _) => {
                 let More {
                     weight: more,
@@ -130,8 +120,9 @@ impl Bounds<'_> {
                     unknown,
                 )
             }
-            (None, Roots::Outermost) => (self.total, self.total, None),
-            (None, Roots::Innermost) => (weight, weight, None),
+            (None, Direction::TopDown) => (self.total, self.total, None),
+            // Cut stacks show in which functions their samples were taken.
+            (None, Direction::BottomUp) => (weight, weight, None),
         };
         let more = |hidden: u64, above: u64| {
             let room = above
