@@ -9,8 +9,8 @@
 //!            └─ string_table   texts; the first is empty
 //! ```
 //!
-//! From `proto/profile.proto` of <https://github.com/google/pprof> (the format has no version number;
-//! this is the state of 2024, without `column` and `doc_url`).
+//! From `proto/profile.proto` of <https://github.com/google/pprof> (the format has no version
+//! number; this is the state of 2024, without `column` and `doc_url`).
 
 use std::io::{self, Write};
 
@@ -188,8 +188,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads an uncompressed profile; `None` if the bytes are not one, or if its messages would take more than
-    /// `limit` bytes of memory.
+    /// Reads an uncompressed profile; `None` if the bytes are not one, or if its messages would
+    /// take more than `limit` bytes of memory.
     pub fn read(bytes: &[u8], limit: u64) -> Option<Profile> {
         (memory(bytes)? <= limit).then(|| Profile::decode(bytes).ok())?
     }
@@ -200,7 +200,8 @@ impl Profile {
     ///
     /// Those of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        // No file name, time or operating system in the header: they would differ between equal runs.
+        // No file name, time or operating system in the header: they would differ between equal
+        // runs.
         let mut gzip = GzBuilder::new()
             .mtime(0)
             .operating_system(255)
@@ -210,8 +211,8 @@ impl Profile {
     }
 }
 
-/// The most memory that the messages of a profile can take, by the lengths of the outermost ones; `None` if
-/// they are broken.
+/// The most memory that the messages of a profile can take, by the lengths of the outermost ones;
+/// `None` if they are broken.
 fn memory(mut bytes: &[u8]) -> Option<u64> {
     let mut sum = 0u64;
     while !bytes.is_empty() {
@@ -222,7 +223,8 @@ fn memory(mut bytes: &[u8]) -> Option<u64> {
         }
         let length = usize::try_from(decode_varint(&mut bytes).ok()?).ok()?;
         bytes = bytes.get(length..)?;
-        // Two bytes may be a label of 32, one byte a number of 8; vectors have room for twice as much.
+        // Two bytes may be a label of 32, one byte a number of 8; vectors have room for twice as
+        // much.
         sum = sum.saturating_add(2 * (72 + 16 * length as u64));
     }
     Some(sum)

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The language that a function's name is written in, as far as something states it: the mangling of
-/// its symbol, debug information, the kind of image, the ending of its source file. It is never
-/// guessed where one of these is known, as `A$P.<init>(int)` of Java and `A::f<int>(int)` of C++ are
-/// made of the same characters.
+/// The language that a function's name is written in, as far as something states it: the mangling
+/// of its symbol, debug information, the kind of image, the ending of its source file. It is never
+/// guessed where one of these is known, as `A$P.<init>(int)` of Java and `A::f<int>(int)` of C++
+/// are made of the same characters.
 ///
 /// ```
 /// use proftool::base::Language;

@@ -81,7 +81,10 @@ pub enum Error {
     #[error("{} is older than the process", path.display())]
     OlderThanProcess { path: PathBuf },
     /// The file belongs to somebody else.
-    #[error("{} belongs to user {owner}, who is neither you nor root nor the user that ran", path.display())]
+    #[error(
+        "{} belongs to user {owner}, who is neither you nor root nor the user that ran",
+        path.display()
+    )]
     Foreign {
         path: PathBuf,
         /// The user id of its owner.

@@ -270,8 +270,8 @@ fn records(args: &Args, subject: &Subject, stacks: &CallStacks) -> perf_script::
     let is_merged = subject.selection.sampling() == Sampling::Merged;
     if records == perf_script::Records::Stacks && !is_merged {
         let text = format!(
-            "each record is a distinct stack with its whole weight: one for each of {} samples would \
-             exceed {} MiB",
+            "each record is a distinct stack with its whole weight: one for each of {} samples \
+             would exceed {} MiB",
             subject.selection.samples(),
             limit >> 20
         );

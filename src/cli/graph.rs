@@ -240,7 +240,8 @@ impl Args {
         if by.is_outside_stacks() {
             let option = by.option();
             let text = format!(
-                "graph shows calls, and those of {option} do not call each other; use flat or tree {option}"
+                "graph shows calls, and those of {option} do not call each other; use flat or tree \
+                 {option}"
             );
             return Err(super::failure::Misused(text).into());
         }

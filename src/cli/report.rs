@@ -32,7 +32,8 @@ pub struct Args {
     /// Print how much code was reached.
     ///
     /// The samples' part of the code's call graph, with on or auto.
-    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off, hide_possible_values = true)]
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
+    #[arg(hide_possible_values = true)]
     in_code: InCode,
     /// Write a page for a browser, as export --to html.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["format", "in_code"])]

@@ -37,9 +37,9 @@ pub struct SamplingArgs {
 
     /// Stacks: auto (default), fp, dwarf, none.
     ///
-    /// auto chooses by the program's code. fp[,BYTES] follows frame pointers, and unwinds BYTES (256)
-    /// of the top of the stack for callers that these skip. dwarf[,BYTES] unwinds the stack, for
-    /// programs without frame pointers (all of it, as far as buffers allow).
+    /// auto chooses by the program's code. fp[,BYTES] follows frame pointers, and unwinds BYTES
+    /// (256) of the top of the stack for callers that these skip. dwarf[,BYTES] unwinds the stack,
+    /// for programs without frame pointers (all of it, as far as buffers allow).
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           hide_default_value = true, value_parser = call_graph)]
     call_graph: CallGraph,

@@ -122,11 +122,11 @@ fn header(out: &mut dyn Write, subject: &Subject, naming: &Naming) -> io::Result
             None => "Calls: not counted; each calls= is 1",
         }
         .to_owned(),
-        "Totals: a sample is on a call only where the callee is outermost on its stack, so what comes into a \
-         function adds up to its total, as callgrind_annotate computes it"
+        "Totals: a sample is on a call only where the callee is outermost on its stack, so what \
+         comes into a function adds up to its total, as callgrind_annotate computes it"
             .to_owned(),
-        "KCachegrind: within cycles it takes a function's own cost and the calls that go out as its total, \
-         which may be more or less than the samples have"
+        "KCachegrind: within cycles it takes a function's own cost and the calls that go out as \
+         its total, which may be more or less than the samples have"
             .to_owned(),
     ];
     for fact in facts {

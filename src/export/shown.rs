@@ -1,5 +1,5 @@
-//! Writes functions and calls for every format and for the live screen: a name, the marks beside it,
-//! the lines of a tree before it, and as much of that as a width allows.
+//! Writes functions and calls for every format and for the live screen: a name, the marks beside
+//! it, the lines of a tree before it, and as much of that as a width allows.
 
 use std::borrow::Cow;
 

@@ -74,7 +74,8 @@ pub enum Reason {
     },
     /// Nothing that is known.
     #[error(
-        "it is neither a perf.data file nor folded stacks nor a gmon.out, nor a profile of another known format"
+        "it is neither a perf.data file nor folded stacks nor a gmon.out, nor a profile of another \
+         known format"
     )]
     Unknown,
     /// A text that others write, and nothing that is read.

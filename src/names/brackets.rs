@@ -48,8 +48,8 @@ pub(super) fn split_outside<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &
     None
 }
 
-/// The segments of a name: what stands between `::` outside of brackets. Arguments are part of the segment
-/// before them.
+/// The segments of a name: what stands between `::` outside of brackets. Arguments are part of the
+/// segment before them.
 pub fn segments(name: &str) -> Vec<&str> {
     let (mut depth, mut start) = (0usize, 0);
     let mut segments = Vec::new();

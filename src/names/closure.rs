@@ -1,6 +1,8 @@
-//! Functions without a name of their own: closures, the bodies of `async` functions, and polls of tasks.
+//! Functions without a name of their own: closures, the bodies of `async` functions, and polls of
+//! tasks.
 //!
-//! Linkage names number them or call all of them `{{closure}}`. Debug information has what they are and where:
+//! Linkage names number them or call all of them `{{closure}}`. Debug information has what they are
+//! and where:
 //!
 //! | linkage name | debug information | for people |
 //! |---|---|---|
@@ -28,8 +30,9 @@ const COROUTINES: [(&str, &str); 4] = [
 /// The end of the name of a lambda's code in C++.
 const CALL: &str = "::operator()";
 
-/// The name of a function in a form, or what takes its place where a function has none of its own. `source_name`
-/// is its name by debug information. Longer forms than the short one tell closures of one line apart, by number.
+/// The name of a function in a form, or what takes its place where a function has none of its own.
+/// `source_name` is its name by debug information. Longer forms than the short one tell closures of
+/// one line apart, by number.
 pub(super) fn for_people<'n>(
     short: Cow<'n, str>,
     function: &Function,
@@ -97,7 +100,8 @@ fn place(line: &Line) -> String {
     format!("{file}:{}", line.line)
 }
 
-/// The future that a function with these arguments polls: the first one, if it is of an `async` function or block.
+/// The future that a function with these arguments polls: the first one, if it is of an `async`
+/// function or block.
 fn task(source_name: &str) -> Option<String> {
     let (_, arguments) = source_name.split_once('<')?;
     let end = arguments.find("_env#").filter(|&at| {

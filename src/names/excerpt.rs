@@ -10,11 +10,11 @@ const SHARED: usize = 8;
 /// From this width on there is room for the start of a name, too.
 const LONG: usize = 24;
 
-/// The parts of `text` around `places`, which are bytes of it, and as much of `own` as fits into `room` columns, with a
-/// gap wherever something is left out.
+/// The parts of `text` around `places`, which are bytes of it, and as much of `own` as fits into
+/// `room` columns, with a gap wherever something is left out.
 ///
-/// First comes one character at each place, then up to half of the room for `own`, then all parts grow by turns. Longer
-/// than `room` only if not even a character of each place fits.
+/// First comes one character at each place, then up to half of the room for `own`, then all parts
+/// grow by turns. Longer than `room` only if not even a character of each place fits.
 pub(super) fn of(text: &str, places: &[usize], own: Range<usize>, room: usize) -> String {
     let mut excerpt = Excerpt::new(text, room);
     let mut windows: Vec<Window> = Vec::new();

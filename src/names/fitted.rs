@@ -80,7 +80,8 @@ fn alike(names: &[(Written<'_>, usize)], shown: &[Fitted]) -> Vec<Vec<usize>> {
     alike
 }
 
-/// The number of bytes that two texts have in common at their start, up to the start of a character.
+/// The number of bytes that two texts have in common at their start, up to the start of a
+/// character.
 fn common_prefix(one: &str, other: &str) -> usize {
     let same = one.char_indices().zip(other.chars());
     let differs = same.clone().find(|((_, a), b)| a != b);
@@ -88,8 +89,8 @@ fn common_prefix(one: &str, other: &str) -> usize {
     differs.map_or(shorter, |((at, _), _)| at)
 }
 
-/// Shortens a text to `room` columns and keeps what stands at `places`, which are in order, and of the function's own
-/// name as much as there is room for.
+/// Shortens a text to `room` columns and keeps what stands at `places`, which are in order, and of
+/// the function's own name as much as there is room for.
 fn around<'a>(written: &'a Written<'_>, places: &[usize], room: usize) -> Fitted<'a> {
     // Parts of several names, side by side, would look like one.
     if written.width() <= room || of_text(&written.text) == Language::Several {

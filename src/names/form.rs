@@ -27,7 +27,7 @@ use crate::profile::Function;
 ///     short_name(&Function { language, ..function }).into_owned()
 /// };
 /// assert_eq!(short(Language::Cpp, "std::vector<int>::at(int) const"), "std::vector::at");
-/// assert_eq!(short(Language::Rust, "<alloc::vec::Vec<T> as Drop>::drop"), "alloc::vec::Vec::drop");
+/// assert_eq!(short(Language::Rust, "<a::Vec<T> as Drop>::drop"), "a::Vec::drop");
 /// assert_eq!(short(Language::Java, "A$P.<init>(int)"), "A$P.<init>(int)");
 /// ```
 pub fn short_name(function: &Function) -> Cow<'_, str> {
@@ -39,7 +39,8 @@ pub fn short_name(function: &Function) -> Cow<'_, str> {
 pub enum Form {
     /// No arguments and no parameters.
     Short,
-    /// The generic and template arguments without their own arguments, and types without their paths.
+    /// The generic and template arguments without their own arguments, and types without their
+    /// paths.
     Arguments,
     /// The same with the arguments of arguments.
     NestedArguments,

@@ -1,7 +1,8 @@
 //! Functions of implementations, named by the type that they are of.
 //!
-//! Rust's older names put a path before the implementation, `a::_::<impl b::Show for a::Item>::show`, the newer
-//! ones do not: `<a::Item as b::Show>::show`. The latter is what is read here.
+//! Rust's older names put a path before the implementation,
+//! `a::_::<impl b::Show for a::Item>::show`, the newer ones do not: `<a::Item as b::Show>::show`.
+//! The latter is what is read here.
 
 use std::borrow::Cow;
 

@@ -77,8 +77,8 @@ impl Label {
     }
 }
 
-/// What functions are called: so that none is called like another one of the profile, in every view,
-/// on every page and in every format.
+/// What functions are called: so that none is called like another one of the profile, in every
+/// view, on every page and in every format.
 ///
 /// [Distinct names](crate::profile::Profile::name) are the same in every format; a short name takes
 /// the place of a full one where no other function of the profile has it too.

@@ -6,9 +6,9 @@
 //!                        └────────┴──▶ search ◀── what a user types
 //! ```
 //!
-//! Names of C++ and Rust consist of a path, arguments and parameters. Only these are taken apart, as
-//! brackets mean something else in other languages: Java's constructors are called `<init>`, Go's
-//! methods `(*conn).serve`.
+//! Names of C++ and Rust consist of a path, arguments and parameters. Only these are taken apart,
+//! as brackets mean something else in other languages: Java's constructors are called `<init>`,
+//! Go's methods `(*conn).serve`.
 
 mod brackets;
 mod closure;

@@ -5,7 +5,8 @@
 //! name; or a regular expression. The first kind that matches decides. Marks behind a label, such
 //! as `(inferred)`, are ignored unless a function is called so with them, and so is the mark of a
 //! restored function in front of it. The symbol of a clone or a
-//! part of a function, such as `parse.constprop.0`, names the function if nothing else is called so.
+//! part of a function, such as `parse.constprop.0`, names the function if nothing else is called
+//! so.
 
 use std::borrow::Cow;
 
@@ -36,8 +37,9 @@ const SIMILAR: usize = 5;
 /// How many characters of a name are compared.
 const COMPARED: usize = 80;
 
-/// The regular expression that a user gives. Names such as `{lambda()#1}` are not valid ones, nor are some labels
-/// in which a narrow page leaves out the end of arguments, and stand for themselves.
+/// The regular expression that a user gives. Names such as `{lambda()#1}` are not valid ones, nor
+/// are some labels in which a narrow page leaves out the end of arguments, and stand for
+/// themselves.
 ///
 /// # Errors
 ///
@@ -123,7 +125,8 @@ fn find_text(naming: &Naming, candidates: &[FunctionId], text: &str) -> Found {
     Found::Nothing(similar(&labels, candidates, text))
 }
 
-/// Whether a text is what a page shows of a label where its width does not suffice: the label with parts left out.
+/// Whether a text is what a page shows of a label where its width does not suffice: the label with
+/// parts left out.
 fn is_short_for(text: &str, label: &str) -> bool {
     let label = printable(label);
     let (start, mut rest) = text.split_once(GAP).unwrap_or((text, ""));
@@ -140,8 +143,8 @@ fn is_short_for(text: &str, label: &str) -> bool {
     label.ends_with(rest)
 }
 
-/// Whether a text is a label that a function can have where other ones share its name, or short for one: as pages
-/// about more samples, or about other ones, have it.
+/// Whether a text is a label that a function can have where other ones share its name, or short for
+/// one: as pages about more samples, or about other ones, have it.
 fn can_be_called(naming: &Naming, function: FunctionId, text: &str) -> bool {
     // What tells functions of a name apart stands in brackets or behind a space.
     if !text.contains([' ', '<', '(']) {
@@ -167,8 +170,8 @@ fn marks(text: &str) -> usize {
     marks.map_or(text.len(), |marks| marks.start())
 }
 
-/// Returns the function with this label, short or full, among all of the profile; or the only one that a page shows
-/// so where its width does not suffice.
+/// Returns the function with this label, short or full, among all of the profile; or the only one
+/// that a page shows so where its width does not suffice.
 pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
     let text = unmarked(text);
     let mut ids = profile.functions.ids();

@@ -16,7 +16,8 @@ static COPIES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static REMARKS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"( \[clone [^\]]*\])+$|::h[0-9a-f]{16}$").ok());
 
-/// Returns the symbol of the function that this one is a clone or a part of; `None` for other symbols.
+/// Returns the symbol of the function that this one is a clone or a part of; `None` for other
+/// symbols.
 pub(super) fn without_copy(symbol: &str) -> Option<&str> {
     let start = COPIES.as_ref()?.find(symbol)?.start();
     (start > 0).then(|| &symbol[..start])

@@ -18,7 +18,8 @@ const NAMED: [(&str, &str); 2] = [
     ("basic_string_view<char>", "string_view"),
 ];
 
-/// What debug information calls the types of closures and of the futures of `async` functions and blocks.
+/// What debug information calls the types of closures and of the futures of `async` functions and
+/// blocks.
 const CLOSURES: [(&str, &str); 3] = [
     ("{closure_env#", "{closure}"),
     ("{async_fn_env#", "{async}"),
@@ -35,8 +36,9 @@ struct Open {
     commas: usize,
 }
 
-/// A list of types, each path without all but its last segment: `a::B<c::D>, e::F` as `B<D>, F`. A closure
-/// keeps the function that it is in. Arguments within more than `depth` other ones are left out.
+/// A list of types, each path without all but its last segment: `a::B<c::D>, e::F` as `B<D>, F`. A
+/// closure keeps the function that it is in. Arguments within more than `depth` other ones are left
+/// out.
 pub(super) fn shortened(list: &str, depth: usize) -> String {
     let mut out = String::with_capacity(list.len());
     let mut open: Vec<Open> = Vec::new();
@@ -100,8 +102,8 @@ pub(super) fn shortened(list: &str, depth: usize) -> String {
     out
 }
 
-/// Puts the usual name of what ends `out` in its place: of the type that starts at `path`, or of the bracket
-/// that starts at `bracket`.
+/// Puts the usual name of what ends `out` in its place: of the type that starts at `path`, or of
+/// the bracket that starts at `bracket`.
 fn named(out: &mut String, path: usize, bracket: usize) {
     if let Some((_, short)) = NAMED.iter().find(|(long, _)| out.get(path..) == Some(long)) {
         out.truncate(path);
@@ -116,7 +118,8 @@ fn named(out: &mut String, path: usize, bracket: usize) {
     }
 }
 
-/// Takes arguments from the end of a list that are what libraries fill in. `commas` are those of the list.
+/// Takes arguments from the end of a list that are what libraries fill in. `commas` are those of
+/// the list.
 fn drop_defaults(out: &mut String, commas: &[usize]) {
     for &comma in commas.iter().rev() {
         let item = out.get(comma + 1..).unwrap_or_default().trim_start();
@@ -131,7 +134,8 @@ fn drop_defaults(out: &mut String, commas: &[usize]) {
     }
 }
 
-/// A path without the numbers that compilers give to closures: `a::{async_fn#0}::f` as `a::{async_fn}::f`.
+/// A path without the numbers that compilers give to closures: `a::{async_fn#0}::f` as
+/// `a::{async_fn}::f`.
 pub(super) fn closures_unnumbered(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;

@@ -10,8 +10,8 @@ use super::brackets::segments;
 use super::language::{ALTERNATIVE, of_text};
 use crate::base::Language;
 
-/// The minimum width of a name next to its marks and its place of declaration. With less room, marks are left out,
-/// and name and place are shortened as one text.
+/// The minimum width of a name next to its marks and its place of declaration. With less room,
+/// marks are left out, and name and place are shortened as one text.
 pub const MIN_MARKED: usize = 6;
 /// What stands for marks where the name would have less with them.
 const MARKS_LEFT_OUT: &str = " (…)";
@@ -119,9 +119,9 @@ impl Written<'_> {
     }
 }
 
-/// `text` in at most `width` columns. Of a name with segments, the ones between the first and the last two
-/// are left out first, then the first one, then arguments, then the last but one, so that the function's own name stays.
-/// Of what is left, and of other texts, the middle is left out.
+/// `text` in at most `width` columns. Of a name with segments, the ones between the first and the
+/// last two are left out first, then the first one, then arguments, then the last but one, so that
+/// the function's own name stays. Of what is left, and of other texts, the middle is left out.
 ///
 /// ```
 /// use proftool::names::shortened;
@@ -214,8 +214,8 @@ fn shortened_name(text: &str, width: usize) -> String {
     without_middle(text, width)
 }
 
-/// The first of several names, or its start: the end of another one behind it would look like a name
-/// that is neither.
+/// The first of several names, or its start: the end of another one behind it would look like a
+/// name that is neither.
 fn first_alternative(text: &str, width: usize) -> String {
     let (first, _) = text.split_once(ALTERNATIVE).unwrap_or((text, ""));
     let short = format!("{first}{ALTERNATIVE}{GAP}");
@@ -275,8 +275,8 @@ pub(super) fn own_name(name: &str) -> Range<usize> {
     start..start + own.len()
 }
 
-/// A segment with what is in its brackets left out: `Vec<…>`, `f(…)`. Braces stay, as they hold the name of what
-/// has no other, and of `<A as B>` the type: `<A…>`.
+/// A segment with what is in its brackets left out: `Vec<…>`, `f(…)`. Braces stay, as they hold the
+/// name of what has no other, and of `<A as B>` the type: `<A…>`.
 fn without_arguments(segment: &str) -> Cow<'_, str> {
     if let Some(inside) = segment.strip_prefix('<') {
         let is_end = |c: char| "<>( [,".contains(c);

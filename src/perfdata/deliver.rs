@@ -294,7 +294,8 @@ mod tests {
             in_a_buffer in 1usize..40,
             most in 0u64..12_000,
         ) {
-            let mut sorted: Vec<(u64, u64)> = times.iter().copied().zip((0..).step_by(40)).collect();
+            let places = (0..).step_by(40);
+            let mut sorted: Vec<(u64, u64)> = times.iter().copied().zip(places).collect();
             sorted.sort();
             prop_assert_eq!(handed_out(&times, in_a_buffer, most), sorted);
         }

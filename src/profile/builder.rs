@@ -350,7 +350,8 @@ impl Builder {
 
     /// The finished profile, its samples in order of event, thread, path and line.
     pub fn finish(mut self) -> Profile {
-        // What grew by doubling has room for as much again, and all of it stays for as long as the profile.
+        // What grew by doubling has room for as much again, and all of it stays for as long as the
+        // profile.
         self.profile.functions.shrink_to_fit();
         let mut paths = self.paths.into_rows();
         paths.shrink_to_fit();

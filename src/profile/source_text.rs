@@ -30,7 +30,8 @@ impl NoSource {
                 "The file is not shown: it is outside the directories of the compilation."
             }
             NoSource::Private => {
-                "The file is not shown: only its owner can read it, and it is not known to be source."
+                "The file is not shown: only its owner can read it, and it is not known to be \
+                 source."
             }
             NoSource::NotOfOwner => {
                 "The file is not shown: the owner of the program cannot read it."

@@ -79,7 +79,8 @@ pub enum Error {
     },
     /// The part file was removed by someone, and could not be saved under another name.
     #[error(
-        "the recording {} was removed while it was being made, and could not be saved again: {reason}",
+        "the recording {} was removed while it was being made, and could not be saved again: \
+         {reason}",
         path.display()
     )]
     Gone {
@@ -418,19 +419,20 @@ impl fmt::Display for Note {
             }
             Note::HiddenMappings { processes, .. } => write!(
                 f,
-                "the mappings of {processes} running process{} cannot be read: their code will have \
-                 no names",
+                "the mappings of {processes} running process{} cannot be read: their code will \
+                 have no names",
                 if *processes == 1 { "" } else { "es" },
             ),
             Note::CutMappings { processes } => write!(
                 f,
-                "{processes} running process{} too many mappings to read all: some code will have no \
-                 names",
+                "{processes} running process{} too many mappings to read all: some code will have \
+                 no names",
                 if *processes == 1 { " has" } else { "es have" },
             ),
             Note::SmallerRings { kib, wanted } => write!(
                 f,
-                "ring buffers of {kib} KiB per processor instead of {wanted} (limit of locked memory)"
+                "ring buffers of {kib} KiB per processor instead of {wanted} (limit of locked \
+                 memory)"
             ),
             Note::SmallerCopies { size } => write!(
                 f,
@@ -449,8 +451,8 @@ impl fmt::Display for Note {
             Note::CommandGoesOn => f.write_str("the recording has ended; the command continues"),
             Note::Awaits(pid) => write!(
                 f,
-                "waiting for the command to end (process {pid}); a second signal or Ctrl-C ends the \
-                 recording without it"
+                "waiting for the command to end (process {pid}); a second signal or Ctrl-C ends \
+                 the recording without it"
             ),
             Note::OutputFailed {
                 path,

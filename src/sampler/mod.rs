@@ -15,13 +15,14 @@
 //! ```
 //!
 //! [`record`] does all of this for one [`Subject`] and one file. It starts no thread (a [`Stage`]
-//! may): the process sleeps until a buffer is a quarter full, a signal arrives, or a fifth of a second has passed;
-//! then it writes the contents of each buffer with one or two system calls. It reads the headers of
-//! records only to count them. [`watch()`] does the same for a [`Watcher`] that takes the records
-//! itself.
+//! may): the process sleeps until a buffer is a quarter full, a signal arrives, or a fifth of a
+//! second has passed; then it writes the contents of each buffer with one or two system calls. It
+//! reads the headers of records only to count them. [`watch()`] does the same for a [`Watcher`]
+//! that takes the records itself.
 //!
 //! `events/stacks` describes how stacks are sampled: by frame pointers, or as copies that are
-//! unwound later, or by a [`Stage`] before they are written. [`Capabilities`] and [`Process`] state beforehand what may be recorded.
+//! unwound later, or by a [`Stage`] before they are written. [`Capabilities`] and [`Process`] state
+//! beforehand what may be recorded.
 //!
 //! The sampler adds records for what the kernel does not report: the mappings of its own image and
 //! modules, the threads and mappings of processes that already run (`existing`), build IDs, and a

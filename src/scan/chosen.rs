@@ -21,8 +21,8 @@ use super::{Calls, CodeFunctionId, Pointers, put_together};
 use crate::base::Svma;
 
 /// Finds the calls of the functions that start at these addresses, with their parts, as
-/// [`calls`](super::calls) finds them; of the calls of others, an unspecified part. Pointers in data
-/// are not counted.
+/// [`calls`](super::calls) finds them; of the calls of others, an unspecified part. Pointers in
+/// data are not counted.
 ///
 /// `parts` are all parts of the file, each with the function that it belongs to, by start, where
 /// they are known from [`Calls::parts`]. Without them, `None` where only all code of the file can

@@ -20,8 +20,8 @@
 //! part, and the next one that uses the register has the lower part.
 //!
 //! ```text
-//!   auipc ra,hi ; jalr ra,lo(ra)    a call        auipc a0,hi ; addi a0,a0,lo   an address
-//!   auipc t1,hi ; jalr x0,lo(t1)    a jump        auipc a0,hi ; ld a0,lo(a0)    a pointer is loaded
+//!   auipc ra,hi ; jalr ra,lo(ra)    a call       auipc a0,hi ; addi a0,a0,lo   an address
+//!   auipc t1,hi ; jalr x0,lo(t1)    a jump       auipc a0,hi ; ld a0,lo(a0)    a pointer is loaded
 //! ```
 //!
 //! The upper part is known from its instruction up to the first that may change the register,

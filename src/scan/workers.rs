@@ -37,8 +37,8 @@ pub(super) struct ChunkCalls {
     pub(super) problem: Option<String>,
 }
 
-// The most bytes between stretches of code that are read together: where few functions are chosen, what
-// is between them is not read.
+// The most bytes between stretches of code that are read together: where few functions are chosen,
+// what is between them is not read.
 const GAP: u64 = 4 << 10;
 
 // The longest stretch in which registers are followed, in bytes.

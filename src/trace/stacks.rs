@@ -316,8 +316,8 @@ impl Stacks {
         }
     }
 
-    /// What is to be said of a flaw besides its kind: of a copy of at most `room` bytes its size, of
-    /// code without rules its file.
+    /// What is to be said of a flaw besides its kind: of a copy of at most `room` bytes its size,
+    /// of code without rules its file.
     pub(super) fn detail(&self, stack: Stack, room: u64) -> Option<Detail> {
         match stack.flaw? {
             CaveatKind::ShortCopy | CaveatKind::ShortTop => Some(format!("{room} bytes").into()),

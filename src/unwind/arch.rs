@@ -1,11 +1,11 @@
 //! Architectures: how perf numbers the registers of a sample, and how DWARF numbers them.
 //!
 //! ```text
-//!             perf (asm/perf_regs.h)                     DWARF
-//!   x86-64    ax bx cx dx si di bp sp ip … r8=16 … r15   rax rdx rcx rbx rsi rdi rbp rsp r8 … ra=16
-//!   i686      the same, with r8 to r15 of no meaning     eax ecx edx ebx esp ebp esi edi eip=8
-//!   AArch64   x0 … x30 sp=31 pc=32                       the same
-//!   RISC-V    pc=0 x1=ra x2=sp … x31                     x0 … x31; pc has none
+//!            perf (asm/perf_regs.h)                     DWARF
+//!  x86-64    ax bx cx dx si di bp sp ip … r8=16 … r15   rax rdx rcx rbx rsi rdi rbp rsp r8 … ra=16
+//!  i686      the same, with r8 to r15 of no meaning     eax ecx edx ebx esp ebp esi edi eip=8
+//!  AArch64   x0 … x30 sp=31 pc=32                       the same
+//!  RISC-V    pc=0 x1=ra x2=sp … x31                     x0 … x31; pc has none
 //! ```
 
 use crate::binary::Machine;

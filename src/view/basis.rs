@@ -5,7 +5,8 @@ use crate::analysis::inclusive::{Basis, FunctionWeights};
 use crate::profile::FunctionId;
 
 /// What the totals of a gmon.out are, in the words of every view.
-pub(super) const ESTIMATED: &str = "estimated by gprof's propagation, which assumes that every call of a function takes the same time";
+pub(super) const ESTIMATED: &str = "estimated by gprof's propagation, which assumes that every \
+    call of a function takes the same time";
 
 /// How a total is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,14 +39,14 @@ impl Total {
     }
 }
 
-/// Returns the line on totals that were estimated from a sample of what enters the cycles; `whole` is the
-/// total weight.
+/// Returns the line on totals that were estimated from a sample of what enters the cycles; `whole`
+/// is the total weight.
 pub(super) fn sampled(what: &str, standard_error: f64, whole: u64) -> Option<Block> {
     (standard_error > 0.0).then(|| {
         let percent = 100.0 * standard_error / whole.max(1) as f64;
         Block::Line(format!(
-            "{what} in large cycles: estimated from a sample of their entry functions, standard error \
-             up to {percent:.2} % of the total"
+            "{what} in large cycles: estimated from a sample of their entry functions, standard \
+             error up to {percent:.2} % of the total"
         ))
     })
 }

@@ -4,8 +4,8 @@ use super::Subject;
 use super::page::Block;
 use crate::base::Caveats;
 
-/// A note for each notable caveat of a view's profile, after an empty line. Caveats are counted over the whole
-/// file; where less is shown that is said.
+/// A note for each notable caveat of a view's profile, after an empty line. Caveats are counted
+/// over the whole file; where less is shown that is said.
 pub fn foot_of(subject: &Subject) -> Vec<Block> {
     let caveats = subject.profile.caveats.notable();
     let mut blocks: Vec<Block> = caveats.cloned().map(Block::Caveat).collect();

@@ -60,8 +60,8 @@ pub(super) fn column_of_caller() -> Column {
     Column::new("caller_label", "caller's label", Role::Aside)
 }
 
-/// A table for machines with, behind its columns, what the linker calls the functions of each row and where they
-/// begin: of the caller, if the rows have `of_callers`, then of the function.
+/// A table for machines with, behind its columns, what the linker calls the functions of each row
+/// and where they begin: of the caller, if the rows have `of_callers`, then of the function.
 pub(super) fn with_addresses(
     mut table: Table,
     subject: &Subject,
@@ -104,8 +104,8 @@ pub(super) enum OfCallers {
     None,
 }
 
-/// A table of functions for machines: the plain name in the column `name`, and behind the others what
-/// tells functions of one name apart. `rows` are the function and the label of each row.
+/// A table of functions for machines: the plain name in the column `name`, and behind the others
+/// what tells functions of one name apart. `rows` are the function and the label of each row.
 pub(super) fn with_identities<'a>(
     mut table: Table,
     subject: &Subject,

@@ -6,8 +6,8 @@
 //!
 //! - A function that recurses, or that has samples of its own, keeps its row, and so does a mark.
 //! - All others of the group are folded into one row. If the group has functions of the program's
-//!   own module (the one that holds `main`), it is one of these. It is a function that recurses, else
-//!   one with samples of its own, else `main`, and of several the outermost.
+//!   own module (the one that holds `main`), it is one of these. It is a function that recurses,
+//!   else one with samples of its own, else `main`, and of several the outermost.
 //!
 //! So no function is folded that has another share, another range, or samples of its own.
 

@@ -25,8 +25,8 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     let Some(quality) = &profile.quality else {
         return Vec::new();
     };
-    // Of stacks that are unwound from copies, caveats tell what is wrong; so they do where stacks end
-    // in JIT-compiled code, which only frame pointers lead through.
+    // Of stacks that are unwound from copies, caveats tell what is wrong; so they do where stacks
+    // end in JIT-compiled code, which only frame pointers lead through.
     let mut caveats = profile.caveats.iter();
     let ends_in_jit_code = caveats.any(|caveat| caveat.ended_in_no_file() > 0);
     let by_pointers = quality.by_frame_pointers && !ends_in_jit_code;

@@ -5,7 +5,8 @@
 pub enum Question {
     /// Which calls led to the samples.
     CallTree,
-    /// Which calls surround the hottest function, which is selected by this regular expression or label.
+    /// Which calls surround the hottest function, which is selected by this regular expression or
+    /// label.
     AroundHottest(String),
     /// What the function with this label calls.
     Below(String),

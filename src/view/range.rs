@@ -12,8 +12,8 @@ use crate::profile::RowKind;
 /// The key of the column for people.
 pub const KEY: &str = "total_max_percent";
 
-/// Narrower ranges are stated in one sentence, in hundredths of a percent of all weight. It is the share of samples
-/// from which on their caveats have notes of their own, too.
+/// Narrower ranges are stated in one sentence, in hundredths of a percent of all weight. It is the
+/// share of samples from which on their caveats have notes of their own, too.
 const NARROW: u128 = 500;
 
 /// The column for the upper end of a range as a share, where people read it.
@@ -61,8 +61,8 @@ pub(super) fn legend<'a>(
     }
     let unknown = match (is_unknown, kind.replaces_functions()) {
         (true, false) => {
-            " ?: unknown whether it can be that large (indirect calls, or code that was not read); it \
-             cannot be larger."
+            " ?: unknown whether it can be that large (indirect calls, or code that was not read); \
+             it cannot be larger."
         }
         (true, true) => " ?: unknown whether it can be that large; it cannot be larger.",
         (false, _) => "",
@@ -75,7 +75,8 @@ pub(super) fn legend<'a>(
     is_shown.then(|| Block::Legend {
         key: KEY,
         text: format!(
-            "at most: the total if the {row} was on every incomplete stack that may lack it.{unknown}"
+            "at most: the total if the {row} was on every incomplete stack that may lack \
+             it.{unknown}"
         ),
     })
 }
@@ -93,8 +94,8 @@ pub(super) fn settled(subject: &Subject, blocks: Vec<Block>) -> Vec<Block> {
     blocks.into_iter().filter_map(without).collect()
 }
 
-/// States the ranges of a page in a sentence, in place of the column and its legend, where all of them are
-/// narrow: a column of nearly the same figures once more would hide the ones that matter.
+/// States the ranges of a page in a sentence, in place of the column and its legend, where all of
+/// them are narrow: a column of nearly the same figures once more would hide the ones that matter.
 fn in_brief(mut blocks: Vec<Block>) -> Vec<Block> {
     let tables = blocks.iter().filter_map(|block| match block {
         Block::Table(table) => Some(table),
@@ -116,8 +117,8 @@ fn in_brief(mut blocks: Vec<Block>) -> Vec<Block> {
     blocks
 }
 
-/// How wide the ranges of a table are, in hundredths of a percent of all weight, rounded up. A total stands
-/// directly before what it is at most.
+/// How wide the ranges of a table are, in hundredths of a percent of all weight, rounded up. A
+/// total stands directly before what it is at most.
 fn widths(table: &Table) -> impl Iterator<Item = u128> {
     let place = table.columns.iter().position(|column| column.key == KEY);
     let rows = place.map(|place| table.rows.iter().map(move |row| &row[place - 1..=place]));

@@ -89,7 +89,8 @@ pub fn position<'a>(subject: &Subject<'a>, id: FunctionId) -> (Option<&'a str>, 
     }
 }
 
-/// A table of rows for machines, with what they are behind the other columns, where they are no functions.
+/// A table of rows for machines, with what they are behind the other columns, where they are no
+/// functions.
 pub(super) fn with_kinds(
     mut table: Table,
     subject: &Subject,

@@ -5,15 +5,16 @@ use crate::names::Label;
 /// What a column holds, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A number; aligned right, never shortened. The first ones of a table are always shown, so what
-    /// matters most comes first.
+    /// A number; aligned right, never shortened. The first ones of a table are always shown, so
+    /// what matters most comes first.
     Figure,
-    /// A number that repeats a share of the same row in the event's unit, or that a reader misses least; written as a
-    /// figure, and left out first where names would have to be shortened.
+    /// A number that repeats a share of the same row in the event's unit, or that a reader misses
+    /// least; written as a figure, and left out first where names would have to be shortened.
     Spare,
     /// A share that a reader's eye should find when it is large.
     Heat,
-    /// What the figure before it is at most; shown with that figure, or else that figure is marked as a lower bound.
+    /// What the figure before it is at most; shown with that figure, or else that figure is marked
+    /// as a lower bound.
     Bound,
     /// The names that the table is about; takes what width is left.
     Name,
@@ -87,8 +88,8 @@ pub enum Cell {
         /// The whole.
         whole: u64,
     },
-    /// A part of a whole, shown as a percentage with a question mark: it cannot be more, but whether
-    /// it can be as much is not known.
+    /// A part of a whole, shown as a percentage with a question mark: it cannot be more, but
+    /// whether it can be as much is not known.
     Limit {
         /// The part.
         part: u64,

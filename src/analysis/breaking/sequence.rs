@@ -136,7 +136,9 @@ mod tests {
             }
             for (member, other) in many {
                 let (member, other) = (member % members, other % members);
-                let find = |row: &[u32], member: usize| row.iter().position(|&m| m as usize == member);
+                let find = |row: &[u32], member: usize| {
+                    row.iter().position(|&m| m as usize == member)
+                };
                 let (from, to) = (find(&row, member).unwrap(), find(&row, other).unwrap());
                 let (first, last) = (from.min(to), from.max(to));
                 let between = &mut row[first..=last];

@@ -132,8 +132,8 @@ impl Summary {
         }
     }
 
-    /// What the weight of a node is at most: more than it where stacks are cut, and samples may have
-    /// passed the node outside of the cut.
+    /// What the weight of a node is at most: more than it where stacks are cut, and samples may
+    /// have passed the node outside of the cut.
     pub fn at_most(&self, node: NodeId) -> AtMost {
         let known = self.at_most.as_ref().map(|at_most| at_most[node]);
         known.unwrap_or_else(|| AtMost {

@@ -130,7 +130,8 @@ impl fmt::Display for Caveat {
 /// let mut caveats = Caveats::default();
 /// caveats.add(CaveatKind::Lost, 3);
 /// caveats.add(CaveatKind::Lost, 4);
-/// assert_eq!(caveats.iter().next().unwrap().to_string(), "7 samples or other records lost while recording");
+/// let caveat = caveats.iter().next().unwrap().to_string();
+/// assert_eq!(caveat, "7 samples or other records lost while recording");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caveats {

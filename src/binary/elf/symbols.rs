@@ -340,7 +340,8 @@ mod tests {
             let all = named.all(|entry| exact.take(&strings, entry.name).is_some());
             prop_assert!(all || !fits);
 
-            let starts = strings.iter().enumerate().filter(|&(_, &byte)| byte == 0).map(|(at, _)| at + 1).filter(|&at| at < strings.len());
+            let ends = strings.iter().enumerate().filter(|&(_, &byte)| byte == 0);
+            let starts = ends.map(|(at, _)| at + 1).filter(|&at| at < strings.len());
             let entries: Vec<Entry> = starts.map(|at| entry_of(at as u32)).collect();
             let whole = NameRoom::new(strings.len());
             prop_assert_eq!(whole.has_room_for(&strings, &entries), is_ended);

@@ -12,12 +12,12 @@ pub fn without_code(error: &CodeError) -> String {
             _ => ". Run the command as root, or install the debug symbols of this kernel",
         },
         CodeError::OtherKernel => {
-            ". Look at the recording under the kernel that it was made with, and record with the right \
-             to see kernel addresses (as root, or sysctl kernel.kptr_restrict=0)"
+            ". Look at the recording under the kernel that it was made with, and record with the \
+             right to see kernel addresses (as root, or sysctl kernel.kptr_restrict=0)"
         }
         CodeError::NotKept => {
-            ". To have the code: proftool record -- node --perf-prof …, or java with perf's JVMTI agent \
-             (-agentpath:libperf-jvmti.so)"
+            ". To have the code: proftool record -- node --perf-prof …, or java with perf's JVMTI \
+             agent (-agentpath:libperf-jvmti.so)"
         }
         _ => "",
     };

@@ -33,8 +33,8 @@ pub fn on_error(error: &Error, show: &str) -> Option<String> {
             format!("read it from standard input: {show} - < {path}")
         }
         Reason::Program => format!(
-            "record it (proftool record -- {path}), or show the calls in its code (proftool callgraph \
-             {path})"
+            "record it (proftool record -- {path}), or show the calls in its code (proftool \
+             callgraph {path})"
         ),
         Reason::Compressed { format: "gzip" } => {
             format!("decompress it: gzip -dc {path} | {show} -")

@@ -31,11 +31,12 @@ pub fn sentence(
 fn everywhere(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::RunLonger => {
-            "run the program for longer: -pg samples it about 100 times per second of processor time"
+            "run the program for longer: -pg samples it about 100 times per second of processor \
+             time"
         }
         Remedy::RecordAsItsUser => {
-            "the program is set-uid or set-gid, has file capabilities, or is not readable by the user \
-             who records; record it as root, or as the user it changes to"
+            "the program is set-uid or set-gid, has file capabilities, or is not readable by the \
+             user who records; record it as root, or as the user it changes to"
         }
         Remedy::RecordFromStart => {
             "to record these stacks, start the recording before the program; or attach a debugger: \
@@ -60,12 +61,12 @@ fn everywhere(remedy: Remedy) -> Option<&'static str> {
             "have the code listed in a jitdump file, which has times (node: --perf-prof)"
         }
         Remedy::UseJitClock => {
-            "record with the clock of jitdump files, CLOCK_MONOTONIC: proftool record, or perf record \
-             -k mono"
+            "record with the clock of jitdump files, CLOCK_MONOTONIC: proftool record, or perf \
+             record -k mono"
         }
         Remedy::CountProgram => {
-            "name the program itself: proftool record --counts -- PROGRAM, or follow what is executed \
-             where nothing forbids it (--follow-exec)"
+            "name the program itself: proftool record --counts -- PROGRAM, or follow what is \
+             executed where nothing forbids it (--follow-exec)"
         }
         Remedy::PermitSources => {
             "to show all that you can read: --source all; to name the directory of the sources: \
@@ -81,8 +82,8 @@ fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
     let files = situation.files();
     Some(match remedy {
         Remedy::RecordMore => format!(
-            "samples are taken only while threads run: run the program for longer, or record off-CPU \
-             time: {}",
+            "samples are taken only while threads run: run the program for longer, or record \
+             off-CPU time: {}",
             sample("--off-cpu")
         ),
         Remedy::AvoidLosses => lost(situation),
@@ -93,16 +94,16 @@ fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
             sample("-c 1 -e EVENT")
         ),
         Remedy::RaiseFrameLimit => format!(
-            "raise the limit, to at most 6000 (run as root, while nothing is being recorded): sysctl \
-             kernel.perf_event_max_stack=1024; then {}",
+            "raise the limit, to at most 6000 (run as root, while nothing is being recorded): \
+             sysctl kernel.perf_event_max_stack=1024; then {}",
             match situation {
                 Situation::Top => "start top again",
                 _ => "record again",
             }
         ),
         Remedy::RecordSwitchStacks => format!(
-            "if only some stacks are missing, records were lost: use larger buffers (-m 8192); if all \
-             are missing, you need access to the kernel: {}",
+            "if only some stacks are missing, records were lost: use larger buffers (-m 8192); if \
+             all are missing, you need access to the kernel: {}",
             see_the_kernel(situation)
         ),
         Remedy::EnlargeBuffers => format!("use larger buffers: {}", sample("--off-cpu -m 8192")),
@@ -113,13 +114,13 @@ fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
             sample(&format!("-g dwarf,{}", CopySize::MAX))
         ),
         Remedy::FollowOtherStack => {
-            "record without -g: frame pointers lead from stack to stack; if the Go program has C code, \
-             build that with frame pointers, too (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\")"
+            "record without -g: frame pointers lead from stack to stack; if the Go program has C \
+             code, build that with frame pointers, too (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\")"
                 .to_owned()
         }
         Remedy::FollowSignalStack => format!(
-            "build with frame pointers, which lead from stack to stack (proftool help stacks), and record \
-             by them: {}",
+            "build with frame pointers, which lead from stack to stack (proftool help stacks), and \
+             record by them: {}",
             sample("-g fp")
         ),
         Remedy::ProvideUnwindRules => format!(
@@ -132,11 +133,9 @@ fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
         },
         Remedy::NameKernel => match situation {
             Situation::Top | Situation::Record { .. } => to_name_the_kernel(&Rights::look()),
-            _ => {
-                "run as root: sysctl kernel.kptr_restrict=0, then record and report as root; for other \
-                  users, see proftool doctor"
-                    .to_owned()
-            }
+            _ => "run as root: sysctl kernel.kptr_restrict=0, then record and report as root; for \
+                  other users, see proftool doctor"
+                .to_owned(),
         },
         Remedy::SampleStacks => format!("record stacks: {}", sample("")),
         Remedy::CountOrSample => format!(
@@ -155,7 +154,8 @@ fn see_the_kernel(situation: &Situation) -> String {
         _ => {
             let setcap = setcap_elsewhere();
             format!(
-                "record as root, or first run as root: sysctl kernel.perf_event_paranoid=1, or {setcap}"
+                "record as root, or first run as root: sysctl kernel.perf_event_paranoid=1, or \
+                 {setcap}"
             )
         }
     }

@@ -28,8 +28,8 @@ fn setcap(rights: &Rights, capabilities: &str) -> String {
         None => ("p=$(command -v proftool) && ".to_owned(), "\"$p\"".into()),
     };
     format!(
-        "{name}groupadd -f {GROUP} && chgrp {GROUP} {program} && chmod o-rwx {program} && \
-         setcap {capabilities}=ep {program} (then only members may run it: usermod -aG {GROUP} USER)"
+        "{name}groupadd -f {GROUP} && chgrp {GROUP} {program} && chmod o-rwx {program} && setcap \
+         {capabilities}=ep {program} (then only members may run it: usermod -aG {GROUP} USER)"
     )
 }
 
@@ -74,8 +74,9 @@ pub fn to_see_the_kernel(rights: &Rights) -> String {
 
 pub fn to_name_the_kernel(rights: &Rights) -> String {
     let elsewhere = || {
-        "the settings allow them, but a container or security module hides them: record outside of it"
-            .to_owned()
+        "the settings allow them, but a container or security module hides them: record outside of \
+         it"
+        .to_owned()
     };
     if rights.syslog && !rights.contained {
         return match rights.kptr_restrict {
@@ -138,9 +139,9 @@ mod tests {
 
     #[test]
     fn settings_that_are_already_right_are_not_advised() {
-        let setcap = "groupadd -f perf_users && chgrp perf_users /usr/bin/proftool && \
-                      chmod o-rwx /usr/bin/proftool && setcap cap_perfmon,cap_syslog=ep \
-                      /usr/bin/proftool (then only members may run it: usermod -aG perf_users USER)";
+        let setcap = "groupadd -f perf_users && chgrp perf_users /usr/bin/proftool && chmod o-rwx \
+                      /usr/bin/proftool && setcap cap_perfmon,cap_syslog=ep /usr/bin/proftool \
+                      (then only members may run it: usermod -aG perf_users USER)";
         for (state, expected) in [
             (
                 (2, 0, false),

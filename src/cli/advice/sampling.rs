@@ -14,9 +14,9 @@ pub fn on_error(error: &Error) -> Option<String> {
         } => PARANOID.into(),
         Error::Forbidden { .. } => format!("a sandbox may forbid it; {SECCOMP}"),
         Error::KernelForbidden { .. } => to_see_the_kernel(&Rights::look()),
-        Error::TracepointForbidden { .. } => {
-            "run proftool as root, or first run as root: sysctl kernel.perf_event_paranoid=-1".into()
-        }
+        Error::TracepointForbidden { .. } => "run proftool as root, or first run as root: sysctl \
+             kernel.perf_event_paranoid=-1"
+            .into(),
         Error::NoPerfEvents => format!("build the kernel with CONFIG_PERF_EVENTS; {SECCOMP}"),
         Error::Unsupported { hardware: true, .. } => {
             "virtual machines often have no hardware counters; sample the clock: -e cpu-clock"
@@ -28,8 +28,8 @@ pub fn on_error(error: &Error) -> Option<String> {
             (needed + 64).next_power_of_two()
         ),
         Error::SystemForbidden { .. } => match Rights::look() {
-            rights if rights.contained => "run outside of this container (user namespace), as root: \
-                sysctl kernel.perf_event_paranoid=0 (-1 for tracepoints)"
+            rights if rights.contained => "run outside of this container (user namespace), as \
+                root: sysctl kernel.perf_event_paranoid=0 (-1 for tracepoints)"
                 .into(),
             rights => format!(
                 "run proftool as root, or first run as root: {}, or sysctl \
@@ -40,8 +40,8 @@ pub fn on_error(error: &Error) -> Option<String> {
         Error::TaskForbidden { .. } => to_record_others(&Rights::look()),
         Error::NoneNamed { .. } => "ps -eo comm lists the names".into(),
         Error::RingBuffer { .. } => {
-            "other recorders may use all memory that this user may lock; raise the limit (ulimit -l), \
-             or run as root: sysctl kernel.perf_event_mlock_kb=4096"
+            "other recorders may use all memory that this user may lock; raise the limit (ulimit \
+             -l), or run as root: sysctl kernel.perf_event_mlock_kb=4096"
                 .into()
         }
         Error::Frequency { wanted, limit } => {
@@ -56,8 +56,8 @@ pub fn on_error(error: &Error) -> Option<String> {
         | Error::Unnamed { kept, .. } => {
             format!("proftool report {}", shell_quoted(&kept.to_string_lossy()))
         }
-        Error::NotTraced { .. } => "a debugger, a sandbox (seccomp) or kernel.yama.ptrace_scope may \
-            forbid it; without --counts it is sampled only"
+        Error::NotTraced { .. } => "a debugger, a sandbox (seccomp) or kernel.yama.ptrace_scope \
+            may forbid it; without --counts it is sampled only"
             .into(),
         Error::EarlierStays { old, .. } if old.symlink_metadata().is_err() => {
             "record to another file: -o FILE".into()
@@ -90,17 +90,19 @@ fn on_note(note: &Note) -> Option<String> {
             "run proftool as root, or first run as root: {}",
             setcap_everything(&Rights::look())
         ),
-        Note::HiddenMappings { rights, .. } if rights.ptrace => "they are in another user namespace, \
-            or a security module protects them, like process 1 of some containers: record from outside \
-            of it"
+        Note::HiddenMappings { rights, .. } if rights.ptrace => "they are in another user \
+            namespace, or a security module protects them, like process 1 of some containers: \
+            record from outside of it"
             .into(),
         Note::HiddenMappings { rights, .. } => format!(
-            "run proftool as root, or first run as root: {}; some, like process 1 of some containers, \
-             stay hidden even then",
+            "run proftool as root, or first run as root: {}; some, like process 1 of some \
+             containers, stay hidden even then",
             setcap_everything(rights)
         ),
         Note::SmallerRings { .. } | Note::SmallerCopies { .. } => {
-            "raise the limit (ulimit -l), or run as root: sysctl kernel.perf_event_mlock_kb=4096".into()
+            "raise the limit (ulimit -l), or run as root: sysctl \
+             kernel.perf_event_mlock_kb=4096"
+                .into()
         }
         Note::Unfinished(path) => format!(
             "to read it: proftool report {}",
@@ -115,8 +117,8 @@ pub fn on_event(error: &EventError) -> Option<String> {
         EventError::Unknown { source: unknown } => match unknown.searched {
             Searched::BuiltIn if unknown.near.is_empty() => Some(
                 "known events: cycles, instructions, cache-misses, cpu-clock, page-faults, \
-                 context-switches, cache events such as L1-dcache-load-misses, rNNN (raw), SYSTEM:NAME \
-                 (tracepoint), PMU/TERM=N,…/"
+                 context-switches, cache events such as L1-dcache-load-misses, rNNN (raw), \
+                 SYSTEM:NAME (tracepoint), PMU/TERM=N,…/"
                     .into(),
             ),
             Searched::NoTracefs => Some(
@@ -126,8 +128,8 @@ pub fn on_event(error: &EventError) -> Option<String> {
             _ => None,
         },
         EventError::Hidden { tracefs, group, .. } => Some(format!(
-            "run proftool as root, or first run as root: mount -o remount,mode=750,gid={group} {} && \
-             sysctl kernel.perf_event_paranoid=-1",
+            "run proftool as root, or first run as root: mount -o remount,mode=750,gid={group} {} \
+             && sysctl kernel.perf_event_paranoid=-1",
             tracefs.display()
         )),
         _ => None,

@@ -9,8 +9,8 @@ use proftool::base::Runtime;
 pub fn name_generated_code(runtimes: &BTreeSet<Runtime>) -> String {
     let flags: Vec<&str> = runtimes.iter().filter_map(symbol_map).collect();
     if flags.is_empty() {
-        return "if the program generates code, have it list its functions in /tmp/perf-PID.map or a \
-                jitdump file"
+        return "if the program generates code, have it list its functions in /tmp/perf-PID.map or \
+                a jitdump file"
             .to_owned();
     }
     format!("have the runtime write a symbol map: {}", flags.join("; "))
@@ -33,7 +33,8 @@ fn symbol_map(runtime: &Runtime) -> Option<&'static str> {
 // Several hints end with it, and a page says it once; it has the option alone, so that these hints
 // take two lines of a terminal.
 pub fn frame_pointers() -> &'static str {
-    "record without -g, so that proftool chooses, or build with frame pointers (proftool help stacks)"
+    "record without -g, so that proftool chooses, or build with frame pointers (proftool help \
+     stacks)"
 }
 
 pub fn in_generated_code(runtimes: &BTreeSet<Runtime>) -> &'static str {

@@ -13,8 +13,8 @@ use super::{fine, told};
 
 const LINES: &str = "C and C++: build with -g; Rust: debug = 1 under [profile.release] in \
     Cargo.toml";
-const PACKAGE: &str = "install the debug symbols of its package; on Debian, dpkg -S FILE names the package, \
-    and the debug archive has PACKAGE-dbgsym (libc6-dbg for libc)";
+const PACKAGE: &str = "install the debug symbols of its package; on Debian, dpkg -S FILE names the \
+    package, and the debug archive has PACKAGE-dbgsym (libc6-dbg for libc)";
 const PLACES: usize = 3;
 
 // Checks a program, or a library, and briefly the libraries that it needs.
@@ -77,8 +77,8 @@ fn of_binary(binary: &Binary, file: &FileFrames) -> Vec<Check> {
             name,
             "build id",
             Status::Warn,
-            "there is none: proftool cannot check that a file is the one that ran, or find its debug \
-             file",
+            "there is none: proftool cannot check that a file is the one that ran, or find its \
+             debug file",
             "link with -Wl,--build-id",
         ),
     });
@@ -170,8 +170,8 @@ fn symbols(name: &str, diagnosis: &Diagnosis) -> Check {
 fn lines(name: &str, program: &Binary, diagnosis: &Diagnosis) -> Check {
     let found = match diagnosis.lines {
         InfoLocation::Here if diagnosis.is_split => {
-            "in the file; the rest of the debug information is in .dwo files, and inlined calls are \
-             shown only while those files are where they were built"
+            "in the file; the rest of the debug information is in .dwo files, and inlined calls \
+             are shown only while those files are where they were built"
         }
         InfoLocation::Here => "in the file",
         InfoLocation::DebugFile => "in its debug file",

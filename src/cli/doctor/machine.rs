@@ -136,8 +136,8 @@ fn cycles(machine: &Capabilities) -> Check {
             SUBJECT,
             name,
             Status::Warn,
-            "none, as in many virtual machines; proftool samples cpu-clock, which measures time but \
-             not cache misses or branches",
+            "none, as in many virtual machines; proftool samples cpu-clock, which measures time \
+             but not cache misses or branches",
             "expose the host's counters to the virtual machine (QEMU: -cpu host,pmu=on), or record \
              on the host",
         ),

@@ -118,8 +118,8 @@ fn program(path: &Path, subject: &str, reader: &Reader, recorded: RecordedStacks
     let judged = judged.and_then(|_| stack_choice::judge_sampled(top, time));
     let Some((fitting, why)) = judged else {
         let found = format!(
-            "{share}; whether {} keeps frame pointers is unknown: the file is missing, may be another \
-             build, or has no code that shows it",
+            "{share}; whether {} keeps frame pointers is unknown: the file is missing, may be \
+             another build, or has no code that shows it",
             top.path.display()
         );
         return Some(fine(subject, check, found));
@@ -163,8 +163,8 @@ fn believed(subject: &str, profile: &Profile, situation: &Situation) -> Vec<Chec
     let calls = check(
         "calls on stacks",
         format!(
-            "{doubtful:.1} % have ambiguous missing frames or calls that are not in the code; {:.1} % \
-             have missing frames restored from the code",
+            "{doubtful:.1} % have ambiguous missing frames or calls that are not in the code; \
+             {:.1} % have missing frames restored from the code",
             percent(quality.lacking)
         ),
         remedy(&["ambiguous", "contradicted"]),

@@ -175,8 +175,8 @@ pub fn with_topics(command: clap::Command) -> clap::Command {
     command.after_long_help(parts.join("\n\n"))
 }
 
-/// The grammar as help shows it. clap lists options with empty lines between them, and the shared ones
-/// again for each command: so they are hidden from it, and [listed](options) here.
+/// The grammar as help shows it. clap lists options with empty lines between them, and the shared
+/// ones again for each command: so they are hidden from it, and [listed](options) here.
 pub fn displayed(grammar: clap::Command) -> clap::Command {
     let grammar = grammar.mut_arg("help", |arg| arg.hide(true));
     grammar.mut_subcommands(|command| {

@@ -31,7 +31,8 @@ pub enum Extent {
     Full,
 }
 
-/// Lists the arguments of a command, but for those that are shared: of these it names some and the topic.
+/// Lists the arguments of a command, but for those that are shared: of these it names some and the
+/// topic.
 pub fn of_command(command: &Command, extent: Extent) -> String {
     let width = look::width().clamp(NARROWEST, WIDTH);
     let command = built(command.clone());
@@ -71,7 +72,8 @@ fn is_shared(arg: &Arg) -> bool {
     heading.is_some_and(|it| query::HEADINGS.contains(&it) || it == look::SHOW)
 }
 
-/// Names the shared options of a command that are used most, and where all are; empty if it has none.
+/// Names the shared options of a command that are used most, and where all are; empty if it has
+/// none.
 fn shared_in_brief(command: &Command) -> String {
     let shared = command.get_arguments().filter(|arg| is_shared(arg));
     let names: Vec<&str> = shared.filter_map(Arg::get_long).collect();
@@ -124,8 +126,8 @@ fn spec(arg: &Arg) -> String {
     format!("  {short}{arg}")
 }
 
-/// What is said of an argument: a sentence or more, then its values, if they need words. In brief, as
-/// many values are named as there is room for on the line.
+/// What is said of an argument: a sentence or more, then its values, if they need words. In brief,
+/// as many values are named as there is room for on the line.
 fn described(arg: &Arg, extent: Extent, room: usize) -> Vec<String> {
     let help = |text: Option<&StyledStr>| text.map(StyledStr::to_string);
     let brief = help(arg.get_help()).unwrap_or_default();

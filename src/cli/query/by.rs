@@ -43,8 +43,8 @@ pub enum By {
     /// Each sample counts 1.
     #[value(aliases = ["events"])]
     Event,
-    /// Crates, libraries, directories of the project, by the innermost frame outside of the kernel and
-    /// standard libraries.
+    /// Crates, libraries, directories of the project, by the innermost frame outside of the kernel
+    /// and standard libraries.
     #[value(aliases = ["crates"])]
     Crate,
 }
@@ -136,7 +136,8 @@ impl Query {
                 "{}: the source line of no frame is known",
                 self.file().display()
             );
-            let hint = "build with debug info (-g), and record perf.data; formats of other tools rarely have lines";
+            let hint = "build with debug info (-g), and record perf.data; formats of other tools \
+                rarely have lines";
             return Err(hinted(text, Some(hint.into())));
         }
         Ok(())

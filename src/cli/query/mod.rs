@@ -69,8 +69,8 @@ pub struct Query {
     /// Leave out stacks with a matching function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
-    /// Only stacks through these programs, libraries or the kernel, by name or path; flat --by module
-    /// lists them.
+    /// Only stacks through these programs, libraries or the kernel, by name or path; flat --by
+    /// module lists them.
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
     module: Vec<String>,
     /// Only stacks with a function declared in these files, or below these directories; src/net
@@ -100,8 +100,8 @@ pub struct Query {
     /// Do not restore missing frames from the code.
     #[arg(long, help_heading = READING)]
     no_repair: bool,
-    /// Search programs and libraries here first, then at the recorded path, if they have the recorded
-    /// build ID there.
+    /// Search programs and libraries here first, then at the recorded path, if they have the
+    /// recorded build ID there.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
     /// Neither use nor write the cache, ~/.cache/proftool.
@@ -115,7 +115,8 @@ pub struct Query {
     #[arg(long, value_name = "PROGRAM", help_heading = READING)]
     pub binary: Option<PathBuf>,
     /// More gmon.out files of the program, to be added up.
-    #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary", help_heading = READING)]
+    #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary")]
+    #[arg(help_heading = READING)]
     sum: Vec<PathBuf>,
     /// Unit of the figures [default: the event's own]
     #[arg(long, value_name = "UNIT", help_heading = READING)]

@@ -76,7 +76,8 @@ impl Query {
         let opened = input::open_as_gprof(self.file(), &self.reading(needs));
         opened?.ok_or_else(|| {
             let text = "gprof's text needs call counts, which samples do not have";
-            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary PROGRAM --classic";
+            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary \
+                PROGRAM --classic";
             hinted(text.into(), Some(hint.into()))
         })
     }

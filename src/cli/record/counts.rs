@@ -113,8 +113,9 @@ pub fn report(counter: &CallCounter, slowdown: Slowdown) {
             ("s", "their")
         };
         tell(&format!(
-            "counting was given up at {sites} call site{s} that would have slowed the program down by more \
-             than {percent} %; {their} counts are lower bounds (≥). To count all: --counts-limit none"
+            "counting was given up at {sites} call site{s} that would have slowed the program down \
+             by more than {percent} %; {their} counts are lower bounds (≥). To count all: \
+             --counts-limit none"
         ));
     }
 }

@@ -46,8 +46,8 @@ pub struct RecordArgs {
 
     /// Count every direct call, too.
     ///
-    /// In the program and its own libraries, or only in the =program, in =all files, or in those whose
-    /// paths match =REGEX: see proftool help counts.
+    /// In the program and its own libraries, or only in the =program, in =all files, or in those
+    /// whose paths match =REGEX: see proftool help counts.
     #[arg(long, value_name = "FILES", num_args = 0..=1, require_equals = true,
           default_missing_value = "", value_parser = counts::images,
           conflicts_with_all = ["tid", "all_cpus", "cpu", "cgroup"])]
@@ -103,8 +103,8 @@ pub struct RecordArgs {
 
     /// What to run and record, with its arguments.
     ///
-    /// With -p, -t, --comm, -a, -C or --cgroup it is not recorded: the recording lasts as long as it
-    /// runs.
+    /// With -p, -t, --comm, -a, -C or --cgroup it is not recorded: the recording lasts as long as
+    /// it runs.
     #[arg(
         required_unless_present = "TargetArgs",
         trailing_var_arg = true,
@@ -354,8 +354,8 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     warn(&caveats, &situation);
     if !quiet && recording.shortened > 0 {
         tell(&format!(
-            "{} of {} stack copies were shortened, as more than {} MB came in a second; to keep more of \
-             each, sample less often (-F 499), or choose the size: -g dwarf,61440",
+            "{} of {} stack copies were shortened, as more than {} MB came in a second; to keep \
+             more of each, sample less often (-F 499), or choose the size: -g dwarf,61440",
             recording.shortened,
             recording.samples,
             Options::COPIED_PER_SECOND / 1_000_000
@@ -368,8 +368,8 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     };
     if !quiet && kept > 0 {
         tell(&format!(
-            "{kept} of {} samples have copies of the program's stack, without its arguments and environment; \
-             see: proftool help recording",
+            "{kept} of {} samples have copies of the program's stack, without its arguments and \
+             environment; see: proftool help recording",
             recording.samples
         ));
     }
@@ -419,8 +419,8 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
             recording.bytes
         ))
     } else if empty {
-        let hint = "no process was in the control group when the recording began and when it ended; \
-                    start one there, or name another group: cat /proc/PID/cgroup";
+        let hint = "no process was in the control group when the recording began and when it \
+                    ended; start one there, or name another group: cat /proc/PID/cgroup";
         Some(hint.to_owned())
     } else {
         help(kind)

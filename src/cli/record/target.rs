@@ -13,11 +13,13 @@ use super::super::failure::tell;
 #[derive(Args, Debug)]
 pub struct TargetArgs {
     /// Sample running processes and what they start.
-    #[arg(short, long, group = "who", value_name = "PID", value_delimiter = ',', value_parser = number)]
+    #[arg(short, long, group = "who", value_name = "PID")]
+    #[arg(value_delimiter = ',', value_parser = number)]
     pid: Vec<i32>,
 
     /// Sample running threads, without what they start.
-    #[arg(short, long, group = "who", value_name = "TID", value_delimiter = ',', value_parser = number)]
+    #[arg(short, long, group = "who", value_name = "TID")]
+    #[arg(value_delimiter = ',', value_parser = number)]
     tid: Vec<i32>,
 
     /// Sample running processes of this name.

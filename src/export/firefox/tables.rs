@@ -304,8 +304,11 @@ impl<'a> Tables<'a> {
         let functions = json!({"length": length, "name": names, "isJS": vec![false; length],
             "relevantForJS": vec![false; length], "resource": homes, "fileName": files,
             "lineNumber": lines, "columnNumber": none});
+        let places = modules
+            .iter()
+            .map(|id| id.map_or(all.len(), |id| id.index()));
         let libraries = json!({"length": modules.len(), "name": library_names,
-            "lib": modules.iter().map(|id| id.map_or(all.len(), |id| id.index())).collect::<Vec<_>>(),
+            "lib": places.collect::<Vec<_>>(),
             "host": vec![None::<u32>; modules.len()], "type": vec![1; modules.len()]});
         (functions, libraries)
     }

@@ -204,7 +204,8 @@ pub fn write(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> i
             "title" => out.write_all(escaped(&title(document)).as_bytes())?,
             "policy" => write!(
                 out,
-                "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
+                "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; \
+                 form-action 'none'",
                 hash(&script),
                 hash(STYLE)
             )?,

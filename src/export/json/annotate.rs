@@ -11,8 +11,8 @@
 //! known, so that the self weights of all lines and it add up to that of the function. `code` is
 //! the machine code with all that is inlined into it: its `self` is that of its instructions and of
 //! `outside`, addresses that are in none. `inlined_elsewhere` is the self weight of the function in
-//! the machine code of others; with `--asm`, `copies` has the instructions there, also those of what
-//! is inlined into the function. `file`, `line` and `inlined` are the source position of an
+//! the machine code of others; with `--asm`, `copies` has the instructions there, also those of
+//! what is inlined into the function. `file`, `line` and `inlined` are the source position of an
 //! instruction and the inlined function that has it; `jump` is the address of the instruction that
 //! it leads to, `callee` what it calls. Where calls were counted, instructions and lines have
 //! `calls|null`, how often they called, and `calls_at_least`, which is there, and true, where there

@@ -1,6 +1,6 @@
-//! Budgets: `budgets [{rule, function|module|path, of, measured|null, limit, verdict}]`, and the same
-//! for CI services. `rule` is `time`, `percent`, `growth` or `calls`; times are in the event's unit.
-//! `verdict` is `pass`, `fail` or `undecided`.
+//! Budgets: `budgets [{rule, function|module|path, of, measured|null, limit, verdict}]`, and the
+//! same for CI services. `rule` is `time`, `percent`, `growth` or `calls`; times are in the event's
+//! unit. `verdict` is `pass`, `fail` or `undecided`.
 
 use std::io::{self, Write};
 

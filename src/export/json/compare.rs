@@ -1,13 +1,13 @@
 //! A comparison: `runs {base, new}`, `time {base, new, change {low, high, percent|null}, verdict,
 //! more_runs|null}`, `functions [{name, label, module, base {self, total, calls|null}, new {…},
-//! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict, exact,
-//! match, was|null, more_runs|null, absorbed [name], calls_by {name, base, new}|null}]` and
-//! `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
+//! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict,
+//! exact, match, was|null, more_runs|null, absorbed [name], calls_by {name, base,
+//! new}|null}]` and `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
 //!
-//! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of the
-//! interval of the difference, and `percent` is the estimate. `verdict` is of the function's own
-//! weight: `better`, `worse`, `same`, `undecided`, `large`, `new` or `gone`. `exact` is true if calls
-//! are equal in all runs of each side. `arcs` has the calls that explain most of a function's
+//! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of
+//! the interval of the difference, and `percent` is the estimate. `verdict` is of the function's
+//! own weight: `better`, `worse`, `same`, `undecided`, `large`, `new` or `gone`. `exact` is true if
+//! calls are equal in all runs of each side. `arcs` has the calls that explain most of a function's
 //! difference. `total` and `samples` of the document are the mean of the new runs, and all samples.
 
 use std::io::{self, Write};

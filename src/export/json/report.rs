@@ -47,8 +47,8 @@ use crate::view::quality;
 use crate::view::report::Report;
 
 // Which functions share a row of `by_total`.
-const BY_TOTAL_RULE: &str = "functions on exactly the same samples share a row if they have no self \
-                             weight and do not recurse";
+const BY_TOTAL_RULE: &str = "functions on exactly the same samples share a row if they have no \
+                             self weight and do not recurse";
 
 #[derive(Serialize)]
 struct HotFunction<'a> {

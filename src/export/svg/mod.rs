@@ -224,7 +224,8 @@ fn styles(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
         writeln!(
             out,
             "<pattern id=\"{id}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
-             <path fill=\"{color}\" d=\"M0 0H8V8H0Z\"/><path class=\"hatch\" d=\"{lines}\"/></pattern>"
+             <path fill=\"{color}\" d=\"M0 0H8V8H0Z\"/>\
+             <path class=\"hatch\" d=\"{lines}\"/></pattern>"
         )?;
     }
     out.write_all(b"</defs>\n")

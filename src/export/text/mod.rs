@@ -1,9 +1,9 @@
 //! Pages as text for a terminal or a file.
 //!
 //! Tables are aligned: figures to the right, texts to the left. Where the width does not
-//! suffice, asides are shortened and then left out, then figures from the right. Names are shortened
-//! so that their last segments stay, and so that different names of a page stay different. Rows are
-//! never wrapped, sentences are.
+//! suffice, asides are shortened and then left out, then figures from the right. Names are
+//! shortened so that their last segments stay, and so that different names of a page stay
+//! different. Rows are never wrapped, sentences are.
 
 mod commands;
 mod table;
@@ -241,7 +241,8 @@ fn write_sentence(
     writeln!(out, "{}", lines.join(&separator))
 }
 
-/// Breaks a text into lines that fit, with an indent, into `width` columns; longer words stand alone.
+/// Breaks a text into lines that fit, with an indent, into `width` columns; longer words stand
+/// alone.
 pub(in crate::export) fn wrapped(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

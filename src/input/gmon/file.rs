@@ -190,7 +190,8 @@ impl Gmon {
                 2 => self.skip_blocks(cursor),
                 tag => {
                     let text = format!(
-                        "{name} at offset {start:#x}: tag {tag}, expected 0 to 2; the rest was not read"
+                        "{name} at offset {start:#x}: tag {tag}, expected 0 to 2; the rest was not \
+                         read"
                     );
                     caveats.add_detail(CaveatKind::Skipped, 1, text);
                     return Some(());

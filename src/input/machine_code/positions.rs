@@ -17,8 +17,8 @@ pub(super) fn add_positions(listing: &mut Listing, lines: &Lines, stated: impl F
     add_embedded(listing, lines, &stated);
 }
 
-/// Tells whether the code at an address is of a function that is inlined there, or inlined into that,
-/// by the function's name for people.
+/// Tells whether the code at an address is of a function that is inlined there, or inlined into
+/// that, by the function's name for people.
 pub(super) fn inlined_at<'l>(lines: &'l Lines<'_>, name: &'l str) -> impl FnMut(Svma) -> bool + 'l {
     // By the names in debug information.
     let mut known: FxHashMap<String, bool> = FxHashMap::default();

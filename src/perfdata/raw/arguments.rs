@@ -5,9 +5,9 @@
 //! started with (`create_elf_tables` in the kernel's `fs/binfmt_elf.c`):
 //!
 //! ```text
-//!   stack pointer
-//!   ▼
-//!   frames … main … │ argc │ argv[], 0 │ envp[], 0 │ auxv … AT_NULL │ strings … │ end of the stack
+//!  stack pointer
+//!  ▼
+//!  frames … main … │ argc │ argv[], 0 │ envp[], 0 │ auxv … AT_NULL │ strings … │ end of the stack
 //!                     └── numbers and addresses ─────────────────┘ └─ zeros ─┘
 //! ```
 //!
@@ -26,10 +26,10 @@
 //! where it is empty:
 //!
 //! ```text
-//!   stack pointer
-//!   ▼
-//!   frames … clone3 │ thread's variables │ struct pthread { … A: │ A │ −32 │ 0 │ … } │ other memory
-//!                                                               └─ zeros ─┘
+//!  stack pointer
+//!  ▼
+//!  frames … clone3 │ thread's variables │ struct pthread { … A: │ A │ −32 │ 0 │ … } │ other memory
+//!                                                              └─ zeros ─┘
 //! ```
 //!
 //! Stacks of other libraries and runtimes have no such mark.
@@ -81,7 +81,8 @@ fn end(stack: &[u8], start: Option<u64>, width: usize) -> Option<usize> {
     ends.into_iter().flatten().min()
 }
 
-/// The place of the first empty list of robust mutexes in a copy that begins at the address `start`.
+/// The place of the first empty list of robust mutexes in a copy that begins at the address
+/// `start`.
 fn descriptor_of_thread(stack: &[u8], start: u64) -> Option<usize> {
     let word = |at: usize| {
         let bytes = stack.get(at..at + 8)?.try_into().ok()?;

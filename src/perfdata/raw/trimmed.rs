@@ -204,7 +204,8 @@ mod tests {
             let after = parse(parts[1].bytes());
             let same = |of: &(_, _, _, _, _, _)| {
                 let (fixed, chain, raw, registers, ..): &(_, _, _, _, Option<Vec<u8>>, u64) = of;
-                (*fixed, Option::<Vec<u8>>::clone(chain), Option::<Vec<u8>>::clone(raw), <(u64, Vec<u8>)>::clone(registers))
+                let (chain, raw) = (Option::<Vec<u8>>::clone(chain), Option::<Vec<u8>>::clone(raw));
+                (*fixed, chain, raw, <(u64, Vec<u8>)>::clone(registers))
             };
             prop_assert_eq!(same(&before), same(&after));
             let (Some(whole), Some(part)) = (before.4, after.4) else {

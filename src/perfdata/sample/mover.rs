@@ -118,7 +118,8 @@ mod tests {
             values in oracle::values(),
         ) {
             use SampleFormat as F;
-            let one_word = F::from_bits_truncate(u64::from(fields) & 0x1ff) | F::IDENTIFIER | F::CALLCHAIN;
+            let any = F::from_bits_truncate(u64::from(fields) & 0x1ff);
+            let one_word = any | F::IDENTIFIER | F::CALLCHAIN;
             let own = if is_tracepoint { one_word | F::RAW } else { one_word };
             let asked = attr(own | F::REGS_USER | F::STACK_USER, 64);
             let written = attr(own | F::RAW, 64);
@@ -152,7 +153,9 @@ mod tests {
                 (registers.abi, registers.mask, registers.values.bytes().to_vec())
             };
             let chain = |sample: &Sample| sample.callchain.unwrap().bytes().to_vec();
-            let fixed = |sample: &Sample| (sample.ip, sample.tid, sample.time, sample.cpu, sample.period);
+            let fixed = |sample: &Sample| {
+                (sample.ip, sample.tid, sample.time, sample.cpu, sample.period)
+            };
             prop_assert_eq!(fixed(&before), fixed(&after));
             prop_assert_eq!(chain(&before), chain(&after));
             if let Some(stack) = before.user_stack {
@@ -166,7 +169,9 @@ mod tests {
         }
 
         #[test]
-        fn what_was_not_moved_is_not_taken_apart(raw in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn what_was_not_moved_is_not_taken_apart(
+            raw in proptest::collection::vec(any::<u8>(), 0..80),
+        ) {
             let has_trailer = raw.len() >= TRAILER
                 && raw[raw.len() - TRAILER..][..4] == MAGIC.to_ne_bytes();
             prop_assert_eq!(carried::split(&raw, REGISTERS, NATIVE).is_some(), has_trailer);

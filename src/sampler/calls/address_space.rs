@@ -81,7 +81,10 @@ mod tests {
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert, proptest};
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn a_place_is_free_and_within_reach(

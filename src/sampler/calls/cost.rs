@@ -1,7 +1,8 @@
 //! What counting a call takes on this machine.
 #![expect(
     unsafe_code,
-    reason = "what is measured are calls through stubs as programs make them, in memory of their own"
+    reason = "what is measured are calls through stubs as programs make them, in memory of their \
+        own"
 )]
 
 use std::io;

@@ -418,8 +418,8 @@ impl Counting {
         if let Some(unlocked) = self.unlocked.as_ref().filter(|it| it.has_untraced()) {
             self.areas.refuse_any();
             let process = format!("full in process {}", unlocked.pid);
-            let reason = "it has made threads or processes that cannot be traced (CLONE_UNTRACED) and \
-                shared counters with others, so counts are lower bounds";
+            let reason = "it has made threads or processes that cannot be traced (CLONE_UNTRACED) \
+                and shared counters with others, so counts are lower bounds";
             planner.refused(Path::new(&process), reason);
         }
         self.counts = planner.counts(&self.areas.installed());

@@ -75,7 +75,8 @@ impl Place<'_> {
             mapped.any(|it| (it.start, it.offset, it.identity) == (start, offset, identity))
         };
         if !places.iter().all(is_ours) {
-            let reason = "a process that shares its descriptors has put another file in the place of the stubs";
+            let reason = "a process that shares its descriptors has put another file in the place \
+                of the stubs";
             return Err(io::Error::other(reason));
         }
         Ok(())
@@ -97,8 +98,8 @@ impl Place<'_> {
             read.is_ok() && change.leads_to(&bytes).into_iter().flatten().any(leads)
         };
         if changes.iter().any(|change| is_counted(&change)) {
-            let reason = "its calls lead to the stubs of another recorder, which counts them, was killed, or \
-                ended before the command that it had started";
+            let reason = "its calls lead to the stubs of another recorder, which counts them, was \
+                killed, or ended before the command that it had started";
             return Err(io::Error::other(reason));
         }
         Ok(())

@@ -154,8 +154,8 @@ fn descriptor_of(pid: i32, thread: i32, descriptor: u64) -> io::Result<OwnedFd> 
     taken.map_err(|error| match error {
         // Sandboxes forbid what they do not know.
         Errno::NOSYS | Errno::PERM => io::Error::other(
-            "it has another user or another /proc than the recorder, and its descriptor cannot be taken \
-             without pidfd_getfd (Linux 5.6), which is missing or forbidden here",
+            "it has another user or another /proc than the recorder, and its descriptor cannot be \
+             taken without pidfd_getfd (Linux 5.6), which is missing or forbidden here",
         ),
         Errno::BADF => exchanged(),
         other => other.into(),

@@ -320,8 +320,8 @@ fn report_exec(pid: i32, planner: &mut CallCounter) {
         return;
     };
     if refuse_gains(&program).is_err() {
-        let reason = "it was executed by a system call of the program's own while that was traced, and has not \
-            gained the privileges of its file";
+        let reason = "it was executed by a system call of the program's own while that was traced, \
+            and has not gained the privileges of its file";
         planner.refused(&program, reason);
     }
 }

@@ -430,7 +430,10 @@ pub(in crate::sampler) mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: ProptestConfig::default().cases / 4,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn records_of_every_attr_are_read_as_the_parsers_read_them(values in oracle::values()) {

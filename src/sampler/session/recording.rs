@@ -33,8 +33,8 @@ pub struct Recording {
     /// The number of stacks that were shortened to record no more than
     /// [`Options::COPIED_PER_SECOND`].
     pub shortened: u64,
-    /// The number of samples whose stacks were not unwound, and are in the file as copies; `None` if
-    /// no copies were to be unwound.
+    /// The number of samples whose stacks were not unwound, and are in the file as copies; `None`
+    /// if no copies were to be unwound.
     pub kept_copies: Option<u64>,
     /// How often the kernel throttled an event because it took too much time.
     pub throttled: u64,

@@ -220,7 +220,8 @@ mod tests {
             Some("cc1 lib/parse.c"),
         );
         is_named(
-            "/usr/lib/llvm-14/bin/clang -cc1 -main-file-name x.cpp -D X=a.c -o x.o -x c++ src/x.cpp",
+            "/usr/lib/llvm-14/bin/clang -cc1 -main-file-name x.cpp -D X=a.c -o x.o -x c++ \
+             src/x.cpp",
             Some("clang src/x.cpp"),
         );
         is_named(

@@ -145,47 +145,48 @@ const fn two_bytes(opcode: u8) -> u32 {
         0x18 => MODRM | NONE,  // prefetch
         0x1e | 0x1f => MODRM | EITHER, // endbr, nop
         0x28 | 0x29 => PACKED, // movaps
-        0x2a | 0x2c | 0x2d | 0x51 | 0x58 | 0x59 | 0x5a | 0x5c..=0x5f => FLOATS, // conversions, arithmetic
-        0x2b => MODRM | NONE | P66,                                             // movntps
-        0x2e | 0x2f | 0x54..=0x57 => PACKED,                                    // comiss, logic
-        0x40..=0x4f => MODRM | LOAD | EITHER,                                   // cmov
-        0x52 | 0x53 => MODRM | either(NONE | PF3),                              // rsqrt, rcp
-        0x5b => MODRM | either(NONE | P66 | PF3),                               // conversions
-        0x60..=0x6b => PACKED,                    // unpack, compare, pack
-        0x6c | 0x6d => WITH_66,                   // unpack
-        0x6e => PACKED,                           // movd
-        0x6f => MODRM | either(NONE | P66 | PF3), // movdqa, movdqu
-        0x70 => MODRM | BYTE | EITHER,            // pshuf
-        0x74..=0x76 => PACKED,                    // compare
-        0x77 => NONE,                             // emms
+        // Conversions, arithmetic.
+        0x2a | 0x2c | 0x2d | 0x51 | 0x58 | 0x59 | 0x5a | 0x5c..=0x5f => FLOATS,
+        0x2b => MODRM | NONE | P66,                      // movntps
+        0x2e | 0x2f | 0x54..=0x57 => PACKED,             // comiss, logic
+        0x40..=0x4f => MODRM | LOAD | EITHER,            // cmov
+        0x52 | 0x53 => MODRM | either(NONE | PF3),       // rsqrt, rcp
+        0x5b => MODRM | either(NONE | P66 | PF3),        // conversions
+        0x60..=0x6b => PACKED,                           // unpack, compare, pack
+        0x6c | 0x6d => WITH_66,                          // unpack
+        0x6e => PACKED,                                  // movd
+        0x6f => MODRM | either(NONE | P66 | PF3),        // movdqa, movdqu
+        0x70 => MODRM | BYTE | EITHER,                   // pshuf
+        0x74..=0x76 => PACKED,                           // compare
+        0x77 => NONE,                                    // emms
         0x7c | 0x7d | 0xd0 => MODRM | either(P66 | PF2), // haddps
         0x7e => MODRM | LOAD | either(NONE | P66 | PF3), // movd, movq
-        0x7f => MODRM | either(NONE | P66 | PF3), // movdqa, movdqu
-        0x80..=0x8f => FOUR | LOOK | ANY,         // jcc
-        0x90..=0x9f => MODRM | EITHER,            // set
-        0xa2 => ANY,                              // cpuid
-        0xa3 | 0xab | 0xb3 | 0xbb => MODRM | EITHER, // bit tests
-        0xa4 | 0xac => MODRM | BYTE | EITHER,     // double shifts
-        0xa5 | 0xad => MODRM | EITHER,            // double shifts
-        0xaf => MODRM | EITHER,                   // imul
-        0xb0 | 0xb1 | 0xc0 | 0xc1 => MODRM | EITHER, // cmpxchg, xadd
-        0xb6 | 0xb7 | 0xbe | 0xbf => MODRM | EITHER, // movzx, movsx
-        0xb8 => MODRM | PF3 | registers(PF3),     // popcnt
-        0xba => MODRM | BYTE | LOOK | EITHER,     // bit tests
-        0xbc | 0xbd => MODRM | EITHER,            // bit scans
-        0xc2 => MODRM | BYTE | EITHER,            // cmpps
-        0xc3 => MODRM | NONE,                     // movnti
-        0xc4 => MODRM | BYTE | either(NONE | P66), // pinsrw
-        0xc5 => MODRM | BYTE | registers(NONE | P66), // pextrw
-        0xc6 => MODRM | BYTE | either(NONE | P66), // shufps
-        0xc8..=0xcf => ANY,                       // bswap
+        0x7f => MODRM | either(NONE | P66 | PF3),        // movdqa, movdqu
+        0x80..=0x8f => FOUR | LOOK | ANY,                // jcc
+        0x90..=0x9f => MODRM | EITHER,                   // set
+        0xa2 => ANY,                                     // cpuid
+        0xa3 | 0xab | 0xb3 | 0xbb => MODRM | EITHER,     // bit tests
+        0xa4 | 0xac => MODRM | BYTE | EITHER,            // double shifts
+        0xa5 | 0xad => MODRM | EITHER,                   // double shifts
+        0xaf => MODRM | EITHER,                          // imul
+        0xb0 | 0xb1 | 0xc0 | 0xc1 => MODRM | EITHER,     // cmpxchg, xadd
+        0xb6 | 0xb7 | 0xbe | 0xbf => MODRM | EITHER,     // movzx, movsx
+        0xb8 => MODRM | PF3 | registers(PF3),            // popcnt
+        0xba => MODRM | BYTE | LOOK | EITHER,            // bit tests
+        0xbc | 0xbd => MODRM | EITHER,                   // bit scans
+        0xc2 => MODRM | BYTE | EITHER,                   // cmpps
+        0xc3 => MODRM | NONE,                            // movnti
+        0xc4 => MODRM | BYTE | either(NONE | P66),       // pinsrw
+        0xc5 => MODRM | BYTE | registers(NONE | P66),    // pextrw
+        0xc6 => MODRM | BYTE | either(NONE | P66),       // shufps
+        0xc8..=0xcf => ANY,                              // bswap
         0xd1..=0xd5 | 0xd8..=0xe5 | 0xe8..=0xef | 0xf1..=0xf6 | 0xf8..=0xfe => PACKED, // integers
         0xd6 => MODRM | P66 | registers(P66 | PF3 | PF2), // movq
-        0xd7 => MODRM | registers(NONE | P66),    // pmovmskb
-        0xe6 => MODRM | either(P66 | PF3 | PF2),  // conversions
-        0xe7 => MODRM | NONE | P66,               // movntq
-        0xf0 => MODRM | PF2,                      // lddqu
-        0xff => MODRM | EITHER,                   // ud0
+        0xd7 => MODRM | registers(NONE | P66),           // pmovmskb
+        0xe6 => MODRM | either(P66 | PF3 | PF2),         // conversions
+        0xe7 => MODRM | NONE | P66,                      // movntq
+        0xf0 => MODRM | PF2,                             // lddqu
+        0xff => MODRM | EITHER,                          // ud0
         _ => 0,
     }
 }

@@ -207,7 +207,10 @@ fn wants() -> impl Strategy<Value = Wants> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 8 * ProptestConfig::default().cases,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_bytes_are_read_as_by_iced(

@@ -27,7 +27,8 @@ impl Tracer<'_, '_, '_> {
         let Some(end) = end.map(|last| last.saturating_add(1)) else {
             return self.trace.caveats.add_with(CaveatKind::Skipped, 1, || {
                 format!(
-                    "at offset {:#x}: mapping of {:#x} bytes at {start:#x} passes the end of memory",
+                    "at offset {:#x}: mapping of {:#x} bytes at {start:#x} passes the end of \
+                     memory",
                     record.offset, mapping.length
                 )
             });

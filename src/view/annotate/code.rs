@@ -19,7 +19,8 @@ use crate::view::{Names, Subject};
 pub struct CodeView {
     /// The code.
     pub listing: Listing,
-    /// The weight of samples at addresses of the function that are in no instruction of the listing.
+    /// The weight of samples at addresses of the function that are in no instruction of the
+    /// listing.
     pub outside: u64,
     /// The weight of the samples taken in all of this code.
     pub self_weight: u64,
@@ -52,15 +53,18 @@ pub const OUTSIDE: &str = "taken at addresses that are not in this list.";
 fn origin(origin: Origin) -> Option<String> {
     Some(match origin {
         Origin::Mapped => return None,
-        Origin::KernelMemory => "Code of the running kernel as it is now. It can differ from the code that was \
-                                 sampled where the kernel has changed it since (tracing, static keys)."
+        Origin::KernelMemory => "Code of the running kernel as it is now. It can differ from the \
+                                 code that was sampled where the kernel has changed it since \
+                                 (tracing, static keys)."
             .into(),
-        Origin::KernelFile => "Code of the kernel as it was built. It can differ from the code that ran, as the \
-                               kernel changes it (alternatives, tracing, static keys)."
+        Origin::KernelFile => "Code of the kernel as it was built. It can differ from the code \
+                               that ran, as the kernel changes it (alternatives, tracing, static \
+                               keys)."
             .into(),
         Origin::JitDump { pieces: 0 | 1 } => "Addresses are offsets in this file.".into(),
         Origin::JitDump { pieces } => format!(
-            "Addresses are offsets in this file. {pieces} pieces of code that have this name were sampled."
+            "Addresses are offsets in this file. {pieces} pieces of code that have this name were \
+             sampled."
         ),
     })
 }
@@ -68,8 +72,8 @@ fn origin(origin: Origin) -> Option<String> {
 /// Names of more bytes lose the start of their path on a page.
 const LONG: usize = 32;
 
-/// The name of another function as it stands beside code, where there is little room: its last two parts, if it is
-/// long.
+/// The name of another function as it stands beside code, where there is little room: its last two
+/// parts, if it is long.
 fn brief(names: Names, name: &str) -> Cow<'_, str> {
     if names != Names::Short {
         return Cow::Borrowed(name);

@@ -41,8 +41,8 @@ pub struct Options {
     pub base: Base,
     /// Only those whose self weight or total has at least this share, in percent.
     pub min: f64,
-    /// The number of rows that are shown before and behind each of them; `usize::MAX` for all of the
-    /// function.
+    /// The number of rows that are shown before and behind each of them; `usize::MAX` for all of
+    /// the function.
     pub context: usize,
     /// Whether a page has the machine code. It has it in any case where no line is known.
     pub assembly: bool,
@@ -384,7 +384,8 @@ impl AnnotateView {
             Base::All => of("all samples", total),
         };
         format!(
-            "self %, total %: shares of {base}. total: with what {what} calls; each sample counts once."
+            "self %, total %: shares of {base}. total: with what {what} calls; each sample counts \
+             once."
         )
     }
 }

@@ -3,8 +3,8 @@
 use super::Options;
 use crate::view::flat::reaches;
 
-/// Marks the rows that are shown, of `weights`: self weight and total of each row, which are shares of
-/// these.
+/// Marks the rows that are shown, of `weights`: self weight and total of each row, which are shares
+/// of these.
 pub(super) fn rows(
     weights: &[(u64, u64)],
     (of_own, of_total): (u64, u64),

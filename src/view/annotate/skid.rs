@@ -26,9 +26,9 @@ pub(super) fn note(event: &Event) -> Option<String> {
     if is_tracepoint || is_precise || AT_THE_CAUSE.contains(&name) {
         return None;
     }
-    let text = "A sample counts for the instruction at which the program was interrupted. Unless the \
-                event is precise, that can be one or a few instructions after the one that took the \
-                time, and so the line after it.";
+    let text = "A sample counts for the instruction at which the program was interrupted. Unless \
+                the event is precise, that can be one or a few instructions after the one that \
+                took the time, and so the line after it.";
     Some(text.into())
 }
 

@@ -26,8 +26,8 @@ pub struct FileView {
     pub found: Option<String>,
     /// Why there is no text of it, if there is none.
     pub no_text: Option<NoSource>,
-    /// Whether the text is not that of a file but of the debug information of the program that `found`
-    /// names.
+    /// Whether the text is not that of a file but of the debug information of the program that
+    /// `found` names.
     pub is_embedded: bool,
     /// Whether the source was written after the program: its lines may have moved.
     pub is_newer: bool,

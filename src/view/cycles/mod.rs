@@ -48,7 +48,8 @@ pub struct CyclesView<'a> {
     pub recursive: Vec<FunctionId>,
     /// The maximum number of cycles and of rows in a page; `None` for all.
     limit: Option<usize>,
-    /// The cycles that a page says one line of, as they run through the scheduler of a runtime: the line.
+    /// The cycles that a page says one line of, as they run through the scheduler of a runtime: the
+    /// line.
     scheduled: FxHashMap<CycleId, String>,
 }
 

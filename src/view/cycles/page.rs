@@ -44,8 +44,8 @@ impl CyclesView<'_> {
             push_table(&mut blocks, &mut ranges, self.own(subject));
             if self.is_cut_inside() {
                 blocks.push(Block::Line(
-                    "cut inside: samples whose incomplete stacks begin with the function; their callers \
-                     and depth are unknown, and totals of callers are ranges"
+                    "cut inside: samples whose incomplete stacks begin with the function; their \
+                     callers and depth are unknown, and totals of callers are ranges"
                         .into(),
                 ));
             }
@@ -202,8 +202,8 @@ impl CyclesView<'_> {
         label::marked(self.graph.label(function), inferred, total)
     }
 
-    /// Whether Fonseca's estimate has a column. It knows nothing of arcs that are cut, and without stacks
-    /// the total is this estimate.
+    /// Whether Fonseca's estimate has a column. It knows nothing of arcs that are cut, and without
+    /// stacks the total is this estimate.
     pub fn shows_estimate(&self) -> bool {
         self.summary.graph.cycles.cut().is_empty() && self.summary.graph.has_stacks()
     }
@@ -217,8 +217,8 @@ impl CyclesView<'_> {
         })
     }
 
-    /// What came into a cycle without a caller: where stacks begin in it, and by mark where they are
-    /// not whole. A stack begins once, so that the weights of a mark's arcs can be added.
+    /// What came into a cycle without a caller: where stacks begin in it, and by mark where they
+    /// are not whole. A stack begins once, so that the weights of a mark's arcs can be added.
     fn unknown_entries(&self, cycle: CycleId, from_marks: Vec<ArcId>) -> Vec<(u64, Label)> {
         if !self.summary.graph.has_stacks() {
             return Vec::new();
@@ -349,7 +349,8 @@ impl CyclesView<'_> {
         }
     }
 
-    /// How often the cycle is entered and passed, where all of its calls were counted beside stacks.
+    /// How often the cycle is entered and passed, where all of its calls were counted beside
+    /// stacks.
     pub fn calls_line(&self, cycle: CycleId) -> Option<String> {
         let graph = &self.summary.graph;
         let calls = graph.calls.as_ref()?.cycles.get(cycle)?;
@@ -373,8 +374,8 @@ impl CyclesView<'_> {
         };
         (samples > 0).then(|| {
             format!(
-                "{} of its samples {is} incomplete inside the cycle: the entry of {these} is unknown, and totals of \
-                 callers are ranges",
+                "{} of its samples {is} incomplete inside the cycle: the entry of {these} is \
+                 unknown, and totals of callers are ranges",
                 number::grouped(samples)
             )
         })

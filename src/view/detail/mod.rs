@@ -96,8 +96,8 @@ impl DetailView {
         self.labels.of(function)
     }
 
-    /// All figures, a record each: the function's two times, its neighbours, the source lines of calls
-    /// and of its own time, its depths of recursion. Percentages are of the function's total.
+    /// All figures, a record each: the function's two times, its neighbours, the source lines of
+    /// calls and of its own time, its depths of recursion. Percentages are of the function's total.
     pub fn table(&self, subject: &Subject) -> Table {
         let mut table = Table::new(vec![
             Column::new("what", "what", Role::Name),
@@ -243,8 +243,8 @@ impl DetailView {
         let hidden = number::weight(most.weight.saturating_sub(total), unit);
         let text = match most.unknown {
             None => format!(
-                "Function and descendants: at most {share} % of all ({weight}). Incomplete stacks of \
-                 {hidden} lack callers, and the function can be one of them."
+                "Function and descendants: at most {share} % of all ({weight}). Incomplete stacks \
+                 of {hidden} lack callers, and the function can be one of them."
             ),
             Some(reason) => {
                 let reason = match reason {
@@ -252,9 +252,9 @@ impl DetailView {
                     _ => "it leads to code that was not read",
                 };
                 format!(
-                    "Function and descendants: at most {share} % of all ({weight}). Incomplete stacks of \
-                     {hidden} lack callers. Whether the function can be one of them is not known: \
-                     {reason}."
+                    "Function and descendants: at most {share} % of all ({weight}). Incomplete \
+                     stacks of {hidden} lack callers. Whether the function can be one of them is \
+                     not known: {reason}."
                 )
             }
         };
@@ -312,7 +312,8 @@ impl DetailView {
                 };
                 counts.between(Some(from), to)
             });
-            // What is part of recursion is inside of other calls as well; what is inlined is not called.
+            // What is part of recursion is inside of other calls as well; what is inlined is not
+            // called.
             let is_plain =
                 other.is_some_and(|other| !other.recursive && !other.inferred && !other.inlined);
             let each = counted.filter(|row| is_plain && !row.is_least && row.calls > 0);
@@ -382,8 +383,8 @@ impl DetailView {
                 Rule::Whole => "take and call",
             };
             return Some(format!(
-                "* leads back to {name}. These lines include what inner calls of {name} {what}, so the \
-                 lines add up to {}.{:02} %. Each line counts a sample once.",
+                "* leads back to {name}. These lines include what inner calls of {name} {what}, so \
+                 the lines add up to {}.{:02} %. Each line counts a sample once.",
                 hundredths / 100,
                 hundredths % 100
             ));
@@ -391,7 +392,8 @@ impl DetailView {
         let starred = |others: &[Neighbour]| others.iter().any(|other| other.recursive);
         if starred(&self.descendants) && detail.rule == Rule::Strict {
             return Some(format!(
-                "* leads back to {name}. These lines do not include the self time of inner calls of {name}."
+                "* leads back to {name}. These lines do not include the self time of inner calls \
+                 of {name}."
             ));
         }
         (starred(&self.descendants) || starred(&self.callers))
@@ -421,8 +423,8 @@ impl DetailView {
         }
         if any && self.detail.recurses() {
             blocks.push(Block::Line(format!(
-                "A line includes everything below its calls, also in inner calls of {}. Each line counts \
-                 a sample once.",
+                "A line includes everything below its calls, also in inner calls of {}. Each line \
+                 counts a sample once.",
                 self.name(self.detail.function)
             )));
         }

@@ -22,7 +22,8 @@ impl GraphView<'_> {
         let mut blocks = self.heading(subject);
         let wrong = errors.overall.fraction() * 100.0;
         blocks.push(Block::Line(format!(
-            "gprof's estimate attributes {wrong:.1} % of the weight of functions to the wrong caller"
+            "gprof's estimate attributes {wrong:.1} % of the weight of functions to the wrong \
+             caller"
         )));
         let (arcs, functions) = (self.arc_errors(subject), self.function_errors(subject));
         for (title, table) in [
@@ -46,7 +47,8 @@ impl GraphView<'_> {
             }
         }
         let flag = format!(
-            "* differs from the measurement by more than {SIGNIFICANT} standard errors: not by chance"
+            "* differs from the measurement by more than {SIGNIFICANT} standard errors: not by \
+             chance"
         );
         blocks.push(Block::Space);
         blocks.push(Block::Line(flag));

@@ -110,7 +110,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// Where calls of the function at this place end: at its group, and in a cycle at the function within the frame.
+    /// Where calls of the function at this place end: at its group, and in a cycle at the function
+    /// within the frame.
     fn end(&self, place: usize) -> End {
         let (number, at) = self.of[place];
         let group = &self.groups[number];

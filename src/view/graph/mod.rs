@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!   index  total %     self  children  samples  function
-//!             28.8   0.12 s    0.02 s       32  ← main [1]              callers, the heaviest last
-//!   [3]       34.1   0.20 s    0.02 s       40  parse <cycle 1> [3]     the function
-//!              9.0        –         –       14  → eval <cycle 1> [5]    callees, the heaviest first
+//!             28.8   0.12 s    0.02 s       32  ← main [1]             callers, the heaviest last
+//!   [3]       34.1   0.20 s    0.02 s       40  parse <cycle 1> [3]    the function
+//!              9.0        –         –       14  → eval <cycle 1> [5]   callees, the heaviest first
 //! ```
 //!
 //! A cycle has an entry as a whole: who called it from outside, its members, and what they called

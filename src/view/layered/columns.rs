@@ -8,7 +8,8 @@ const SWEEPS: usize = 24;
 /// The width of a joint, and how far apart two of them are, as a part of the distance of nodes.
 const JOINT: f64 = 4.0;
 const NEAR: f64 = 0.5;
-/// The horizontal distance of an arc that leads up from the middle of a node, where arcs that lead down end.
+/// The horizontal distance of an arc that leads up from the middle of a node, where arcs that lead
+/// down end.
 pub(super) const ASIDE: f64 = 12.0;
 
 /// The cells with what they belong to.
@@ -82,7 +83,8 @@ pub(super) fn columns(joined: &Joined, spacing: &Spacing) -> Vec<f64> {
     }
     for sweep in 0..SWEEPS {
         let is_down = sweep % 2 == 0;
-        // At last a cell looks both ways, so that neither end of an arc is slanted for the other one.
+        // At last a cell looks both ways, so that neither end of an arc is slanted for the other
+        // one.
         let is_both = sweep + 4 >= SWEEPS;
         for at in 0..rows.len() {
             let row = &rows[if is_down { at } else { rows.len() - 1 - at }];

@@ -1,7 +1,7 @@
 //! Places the nodes of a directed graph in layers, callers above callees.
 //!
-//! The method is that of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical
-//! system structures" (1981), in four steps, a file each:
+//! The method is that of Sugiyama, Tagawa and Toda, "Methods for visual understanding of
+//! hierarchical system structures" (1981), in four steps, a file each:
 //!
 //! ```text
 //!   ranks      arcs that close a circle are turned round; each node stands below its callers

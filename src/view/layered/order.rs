@@ -51,8 +51,8 @@ impl Rows {
         }
     }
 
-    /// Sorts the layers down and up by turns, each cell to the mean place of those that it is linked
-    /// with in the layer before, and keeps the best order that was seen.
+    /// Sorts the layers down and up by turns, each cell to the mean place of those that it is
+    /// linked with in the layer before, and keeps the best order that was seen.
     pub fn sort(&mut self) {
         let mut best = (self.crossings(), self.rows.clone());
         for sweep in 0..SWEEPS {

@@ -1,7 +1,7 @@
 //! Layers: the length of the longest way from a node that nobody calls.
 
-/// For each arc whether it has to be turned round for there to be no circles: it leads to a node from
-/// which a walk in depth came.
+/// For each arc whether it has to be turned round for there to be no circles: it leads to a node
+/// from which a walk in depth came.
 pub(super) fn upward(nodes: usize, arcs: &[(usize, usize)]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {

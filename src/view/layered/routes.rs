@@ -86,8 +86,8 @@ pub(super) fn routes(joined: &Joined, x: &[f64], spacing: &Spacing) -> Layout {
     layout
 }
 
-/// A place for a label on an arc that `takes` accepts, in the middle of the way at first. Between two
-/// layers there is no node.
+/// A place for a label on an arc that `takes` accepts, in the middle of the way at first. Between
+/// two layers there is no node.
 fn label(
     points: &[Point],
     gaps: usize,

@@ -57,8 +57,8 @@ pub struct Report {
     /// The functions of the user's own code by total, without those that hand nearly all to one
     /// other, each with its hottest line.
     pub own: Vec<(Row, Option<HotLine>)>,
-    /// The functions by total, each with its hottest line; those that only pass their samples on are
-    /// folded.
+    /// The functions by total, each with its hottest line; those that only pass their samples on
+    /// are folded.
     all: Vec<(Row, Option<HotLine>)>,
     /// The self weight of the kernel, of each library and program, the heaviest first.
     pub places: Vec<(String, u64)>,
@@ -213,8 +213,8 @@ impl Report {
         flat::known(self.functions.iter().map(|(row, _)| row))
     }
 
-    /// The functions by self weight with all their figures, and with all that tells functions of one
-    /// name apart.
+    /// The functions by self weight with all their figures, and with all that tells functions of
+    /// one name apart.
     pub fn table(&self, subject: &Subject) -> Table {
         let rows = self
             .functions

@@ -299,8 +299,8 @@ impl Report {
                 "No samples were lost, no stacks were truncated, and every function has a name."
             }
             None if self.has_cut_stacks => {
-                "Some stacks are incomplete: the callers outside [truncated] and [broken stack] are \
-                 unknown."
+                "Some stacks are incomplete: the callers outside [truncated] and [broken stack] \
+                 are unknown."
             }
             None => "No problems were found in the file.",
         };
@@ -378,14 +378,15 @@ pub(super) fn in_code(found: &InCode) -> [Block; 4] {
         Block::Space,
         Block::Heading("Coverage of the code".into()),
         Block::Line(format!(
-            "The samples reached {} functions and {} arcs that the run could reach, and {} arcs that \
-             are not in the code: indirect calls, or frames missing from stacks.",
+            "The samples reached {} functions and {} arcs that the run could reach, and {} arcs \
+             that are not in the code: indirect calls, or frames missing from stacks.",
             of(coverage.touched_functions, coverage.functions),
             of(coverage.touched_arcs, coverage.arcs),
             number::grouped(coverage.only_observed)
         )),
         Block::Line(format!(
-            "Recursion through several functions: {} cycles in the samples, {} with the code's calls.",
+            "Recursion through several functions: {} cycles in the samples, {} with the code's \
+             calls.",
             number::grouped(found.observed_cycles as u64),
             number::grouped(found.possible_cycles as u64)
         )),

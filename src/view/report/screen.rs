@@ -34,7 +34,8 @@ const LEAST: usize = 8;
 const FEWEST: usize = 3;
 /// The most rows of commands.
 const COMMANDS: usize = 4;
-/// A function of the user's own with as large a part, one in so many, is shown before further hot ones.
+/// A function of the user's own with as large a part, one in so many, is shown before further hot
+/// ones.
 const FIFTH: u64 = 5;
 /// Commands are listed where the second one has more than this part, one in so many.
 const TWENTIETH: u64 = 20;

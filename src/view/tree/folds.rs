@@ -9,8 +9,8 @@
 //!   ↳ srv::handle
 //! ```
 //!
-//! A chain is of functions that each have the next one as the only line under them, with nearly the same
-//! weight. Its last function is named, and the figures are those of the last.
+//! A chain is of functions that each have the next one as the only line under them, with nearly the
+//! same weight. Its last function is named, and the figures are those of the last.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -48,7 +48,8 @@ impl Fold {
     }
 }
 
-/// The chains of calls outside of the user's own code that a list of a tree's nodes shows as one line each.
+/// The chains of calls outside of the user's own code that a list of a tree's nodes shows as one
+/// line each.
 #[derive(Clone, Debug, Default)]
 pub struct Folds {
     by_last: FxHashMap<NodeId, Fold>,
@@ -56,8 +57,8 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// Finds the chains among the nodes with at least this share, in percent. Smaller nodes beside a chain are
-    /// hidden while it is folded.
+    /// Finds the chains among the nodes with at least this share, in percent. Smaller nodes beside
+    /// a chain are hidden while it is folded.
     pub fn new(subject: &Subject, calls: &CallTree, owners: &Owners, min: f64) -> Folds {
         let whole = subject.selection.total();
         let nodes = calls.nodes.enumerate();
@@ -193,15 +194,16 @@ fn is_kernel(subject: &Subject, node: &Node) -> bool {
     subject.profile.modules[module].is_kernel()
 }
 
-/// Whether a chain may go on from a caller to a callee: not from the function that waits to the kernel,
-/// where threads leave their processor.
+/// Whether a chain may go on from a caller to a callee: not from the function that waits to the
+/// kernel, where threads leave their processor.
 pub(super) fn is_joined(subject: &Subject, caller: &Node, callee: &Node) -> bool {
     let sides = [caller, callee].map(|node| is_kernel(subject, node));
     !subject.selection.event().is_off_processor() || sides[0] == sides[1]
 }
 
-/// Whether it is outside of the user's own code, and so can be in a chain. Where nothing is known to
-/// be the user's own, only the scheduler of threads that leave their processor is known not to be.
+/// Whether it is outside of the user's own code, and so can be in a chain. Where nothing is known
+/// to be the user's own, only the scheduler of threads that leave their processor is known not to
+/// be.
 pub(super) fn is_foreign(subject: &Subject, owners: &Owners, node: &Node) -> bool {
     if !owners.has_own() {
         return subject.selection.event().is_off_processor() && is_kernel(subject, node);

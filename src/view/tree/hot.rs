@@ -27,8 +27,8 @@ pub struct HotLines<'a> {
 
 impl<'a> HotLines<'a> {
     /// Chooses at most this number of lines, and names them. Chains of calls outside of the user's
-    /// own code are one line each. Where there is no room for all heavy lines then, so are chains of
-    /// other functions. Where there still are too many, the innermost are left out.
+    /// own code are one line each. Where there is no room for all heavy lines then, so are chains
+    /// of other functions. Where there still are too many, the innermost are left out.
     pub fn new(
         subject: &Subject,
         paths: &'a HotPaths,
@@ -153,7 +153,8 @@ fn choose(
         }
     }
     let (first, second) = all.split_at(paths.first);
-    // The second path has a third of the lines if there are enough for two, or what the first one leaves.
+    // The second path has a third of the lines if there are enough for two, or what the first one
+    // leaves.
     let length = |path: &[NodeId]| path.iter().filter(|&&id| !is_folded[id]).count();
     let needed = [first, second].map(length);
     let third = if lines < PATH { 0 } else { lines / 3 };

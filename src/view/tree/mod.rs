@@ -92,8 +92,8 @@ pub struct Tree<'a> {
     pub hidden: usize,
     /// And why.
     pub reasons: Hidden,
-    /// The chains of calls that are shown as one line, by the last node of each; the others of a chain are not
-    /// shown.
+    /// The chains of calls that are shown as one line, by the last node of each; the others of a
+    /// chain are not shown.
     folds: FxHashMap<NodeId, Fold>,
     /// What was asked for.
     pub options: Options,

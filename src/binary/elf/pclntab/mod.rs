@@ -175,7 +175,8 @@ fn add(elf: &Elf, table: &Table, into: &mut Functions) {
     }
     if left_out > 0 {
         into.problems.push(format!(
-            "table of Go functions: {left_out} functions have no name, names too long together, or no code"
+            "table of Go functions: {left_out} functions have no name, names too long together, or \
+             no code"
         ));
     }
 }

@@ -367,7 +367,8 @@ fn a_text_over_the_view_is_closed_by_keys_that_say_so_and_no_other() {
 fn functions_are_looked_for_as_the_screen_calls_them() {
     let stacks = "\
 main() [a];std::basic_string<char, std::char_traits<char>, std::allocator<char> >::size() [a] 30
-main() [a];std::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >::size() [a] 20
+main() [a];std::basic_string<wchar_t, std::char_traits<wchar_t>, \
+    std::allocator<wchar_t> >::size() [a] 20
 main() [a] 10";
     for view in ["1", "2", "3", "4"] {
         let mut stage = Stage::new(100, 24, stacks);
