@@ -396,27 +396,12 @@ impl fmt::Display for Note {
             Note::HiddenKernel(_) => {
                 f.write_str("the kernel hides its addresses: kernel functions will have no names")
             }
-            Note::LeftOut { processes, of } => {
-                let named: Vec<String> = processes
-                    .iter()
-                    .take(LEFT_OUT_NAMED)
-                    .map(|(pid, user)| match user {
-                        Some(user) => format!("{pid} of user {user}"),
-                        None => pid.to_string(),
-                    })
-                    .collect();
-                let more = if processes.len() > named.len() {
-                    ", …"
-                } else {
-                    ""
-                };
-                write!(
-                    f,
-                    "left out {} of {of} processes, which this user may not record: {}{more}",
-                    processes.len(),
-                    named.join(", "),
-                )
-            }
+            Note::LeftOut { processes, of } => write!(
+                f,
+                "left out {} of {of} processes, which this user may not record: {}",
+                processes.len(),
+                named(processes),
+            ),
             Note::HiddenMappings { processes, .. } => write!(
                 f,
                 "the mappings of {processes} running process{} cannot be read: their code will \
@@ -468,6 +453,23 @@ impl fmt::Display for Note {
             }
         }
     }
+}
+
+// The first of these processes, each with its user.
+fn named(processes: &[(i32, Option<u32>)]) -> String {
+    let first = processes.iter().take(LEFT_OUT_NAMED);
+    let named: Vec<String> = first
+        .map(|(pid, user)| match user {
+            Some(user) => format!("{pid} of user {user}"),
+            None => pid.to_string(),
+        })
+        .collect();
+    let more = if processes.len() > named.len() {
+        ", …"
+    } else {
+        ""
+    };
+    format!("{}{more}", named.join(", "))
 }
 
 fn at_level(paranoid: Option<i32>) -> String {

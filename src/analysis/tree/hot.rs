@@ -131,10 +131,16 @@ pub fn hot_paths(whole: &Summary, total: u64, role: impl Fn(FunctionId) -> Role)
     }
     let second = down(leaves.map(|(_, _, second)| second));
     let at = leaves.and_then(|(_, place, _)| place);
+    of_nodes(whole, &first, &second, at)
+}
+
+// The nodes of two paths; `at` is the place on the first path where the second one leaves it.
+fn of_nodes(whole: &Summary, first: &[NodeId], second: &[NodeId], at: Option<usize>) -> HotPaths {
+    let (tree, nodes) = (&whole.calls, &whole.calls.nodes);
     let mut on_paths = Nodes::default();
     let (mut rests, mut origins) = (IdVec::new(), IdVec::new());
     let all = first.len() + second.len();
-    for (index, &id) in first.iter().chain(&second).enumerate() {
+    for (index, &id) in first.iter().chain(second).enumerate() {
         let parent = match index {
             0 => None,
             _ if index == first.len() => at,
@@ -153,13 +159,14 @@ pub fn hot_paths(whole: &Summary, total: u64, role: impl Fn(FunctionId) -> Role)
         let mut rest = Rest::default();
         let next = match index + 1 {
             next if next == first.len() => None,
-            next => first.iter().chain(&second).nth(next),
+            next => first.iter().chain(second).nth(next),
         };
-        for callee in children(Some(id)) {
+        for callee in tree.children(id) {
+            let called = nodes.at(callee);
             let leads_on = Some(&callee) == next;
             let leaves_here = at == Some(index) && Some(&callee) == second.first();
-            if !leads_on && !leaves_here {
-                rest.add(&nodes.at(callee));
+            if called.stub.is_none() && !leads_on && !leaves_here {
+                rest.add(&called);
             }
         }
         rests.push(rest);

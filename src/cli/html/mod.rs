@@ -54,19 +54,15 @@ pub fn write(
         .iter()
         .map(|(_, selection)| Computed::of(query, &profile, selection))
         .collect();
-    let arranged: Vec<Arranged> = selections
-        .iter()
-        .zip(&summaries)
-        .map(|((_, selection), computed)| {
-            let subject = Subject {
-                profile: &profile,
-                selection,
-                names,
-                figures: Figures::All,
-                ranges: Ranges::Hidden,
-            };
-            Arranged::of(subject, computed)
-        })
+    let subjects = selections.iter().map(|(_, selection)| Subject {
+        profile: &profile,
+        selection,
+        names,
+        figures: Figures::All,
+        ranges: Ranges::Hidden,
+    });
+    let arranged: Vec<Arranged> = (subjects.zip(&summaries))
+        .map(|(subject, computed)| Arranged::of(subject, computed))
         .collect();
     let trees: Vec<_> = (arranged.iter())
         .map(|it| {
@@ -113,11 +109,11 @@ pub fn write(
             }
         })
         .collect();
-    let is_only = selections.len() == 1;
     let events = arranged.iter().zip(&summaries);
     let events = events.enumerate().map(|(number, (it, computed))| {
         // The first one is shown by default.
-        let event = (number > 0 || !is_only).then_some(&*it.subject.selection.event().name);
+        let is_named = number > 0 || selections.len() > 1;
+        let event = is_named.then_some(&*it.subject.selection.event().name);
         EventViews {
             subject: it.subject,
             report: &it.report,

@@ -63,30 +63,8 @@ pub fn write(
     options: &Options,
     advice: &dyn Advice,
 ) -> io::Result<()> {
-    let mut sheets: Vec<Sheet> = (page.blocks.iter())
-        .filter_map(|block| match block {
-            Block::Table(table) => Some(Sheet::new(table, &page.unit, options.width)),
-            _ => None,
-        })
-        .collect();
-    let mut calls_shown: Vec<(Shown, usize)> = Vec::new();
-    for block in &page.blocks {
-        if let Block::Calls { before, calls, .. } = block {
-            let room = options.width.saturating_sub(display_width(before) + 1);
-            // The rest of the line may be too short for a call, which then begins on the next one.
-            let room = room.max(options.width.min(MIN_CALL));
-            calls_shown.extend(calls.iter().map(|call| (Shown::call(call), room)));
-        }
-    }
-    let mut names: Vec<(&Shown, usize)> = sheets.iter().flat_map(Sheet::names).collect();
-    let in_tables = names.len();
-    names.extend(calls_shown.iter().map(|(call, room)| (call, *room)));
-    let mut fitted = shown::fitted(&names);
-    let mut in_sentences = fitted.split_off(in_tables).into_iter();
-    let mut in_tables = fitted.into_iter();
-    for sheet in &mut sheets {
-        sheet.set_names(&mut in_tables);
-    }
+    let (sheets, calls_shown) = with_names(page, options.width);
+    let mut in_sentences = calls_shown.into_iter();
     let mut next_sheet = sheets.iter();
     // What a hint has said need not be said again on the same screen.
     let mut said = BTreeSet::new();
@@ -174,6 +152,36 @@ pub fn write(
         }
     }
     Ok(())
+}
+
+/// The tables of a page, and the calls in its sentences, with names that fit into a width. All are
+/// shortened together, so that different names stay different on the whole page.
+fn with_names(page: &Page, width: usize) -> (Vec<Sheet<'_>>, Vec<String>) {
+    let mut sheets: Vec<Sheet> = (page.blocks.iter())
+        .filter_map(|block| match block {
+            Block::Table(table) => Some(Sheet::new(table, &page.unit, width)),
+            _ => None,
+        })
+        .collect();
+    let mut calls_shown: Vec<(Shown, usize)> = Vec::new();
+    for block in &page.blocks {
+        if let Block::Calls { before, calls, .. } = block {
+            let room = width.saturating_sub(display_width(before) + 1);
+            // The rest of the line may be too short for a call, which then begins on the next one.
+            let room = room.max(width.min(MIN_CALL));
+            calls_shown.extend(calls.iter().map(|call| (Shown::call(call), room)));
+        }
+    }
+    let mut names: Vec<(&Shown, usize)> = sheets.iter().flat_map(Sheet::names).collect();
+    let in_tables = names.len();
+    names.extend(calls_shown.iter().map(|(call, room)| (call, *room)));
+    let mut fitted = shown::fitted(&names);
+    let in_sentences = fitted.split_off(in_tables);
+    let mut in_tables = fitted.into_iter();
+    for sheet in &mut sheets {
+        sheet.set_names(&mut in_tables);
+    }
+    (sheets, in_sentences)
 }
 
 /// A chain of calls in at most two lines: its steps from the outermost on, as far as there is room.

@@ -32,8 +32,8 @@ use super::{AsGprof, Error, Options};
 use crate::base::{CaveatKind, Caveats, Event, Language, Svma, Unit, WeightSum, utf8};
 use crate::binary::{self, Binary, Finder, demangled};
 use crate::profile::{
-    Builder, Call, CallKind, Function, FunctionId, FunctionKind, Histogram, Module, ModuleId,
-    Profile, Thread,
+    Builder, Call, CallKind, EventId, Function, FunctionId, FunctionKind, Histogram, Module,
+    ModuleId, Profile, Thread, ThreadId,
 };
 use crate::symbolize::{self, StaticCalls};
 
@@ -149,24 +149,9 @@ fn read_by(
         caveats.add_detail(CaveatKind::NoFunctions, 1, detail);
     }
 
-    let rate = f64::from(gmon.rate.unwrap_or(1));
-    let mut sum = 0.0;
-    let mut sample = |builder: &mut Builder, function, ticks: f64| {
-        // Whole samples, such that they add up to the ticks.
-        let before = rounded(sum);
-        sum += ticks;
-        let (weight, samples) = (rounded(ticks * 1e9 / rate), rounded(sum) - before);
-        let path = builder.path(None, function, false);
-        if !builder.sample(event, thread, path, None, WeightSum::equal(weight, samples)) {
-            builder.caveats().add(CaveatKind::WeightLimit, samples);
-        }
-    };
     let shares = &counted.shares;
-    for (&id, &ticks) in ids.iter().zip(&shares.ticks) {
-        if ticks > 0.0 {
-            sample(&mut builder, id, ticks);
-        }
-    }
+    let ticks = ids.iter().copied().zip(shares.ticks.iter().copied());
+    let mut sampled: Vec<(FunctionId, f64)> = ticks.filter(|&(_, ticks)| ticks > 0.0).collect();
     if shares.outside > 0.0 {
         let outside = builder.function(Function {
             name: "[outside of functions]".into(),
@@ -177,11 +162,13 @@ fn read_by(
             kind: FunctionKind::Mark,
             language: Language::Unknown,
         });
-        sample(&mut builder, outside, shares.outside);
+        sampled.push((outside, shares.outside));
         let ticks = rounded(shares.outside).max(1);
         caveats.add_detail(CaveatKind::NoSymbols, ticks, path.display().to_string());
     }
-    if sum == 0.0 {
+    let rate = f64::from(gmon.rate.unwrap_or(1));
+    add_samples(&mut builder, event, thread, rate, &sampled);
+    if sampled.is_empty() {
         caveats.add(CaveatKind::EmptyHistogram, 1);
     } else {
         let any = counted.calls.iter().any(|&(_, _, count)| count > 0);
@@ -227,6 +214,27 @@ fn read_by(
         add_code(&mut profile, program, of, options).map_err(Error::of(path))?;
     }
     Ok((profile, histogram))
+}
+
+// Adds ticks as whole samples, such that they add up to the ticks; `rate` is their number per
+// second.
+fn add_samples(
+    builder: &mut Builder,
+    event: EventId,
+    thread: ThreadId,
+    rate: f64,
+    sampled: &[(FunctionId, f64)],
+) {
+    let mut sum = 0.0;
+    for &(function, ticks) in sampled {
+        let before = rounded(sum);
+        sum += ticks;
+        let (weight, samples) = (rounded(ticks * 1e9 / rate), rounded(sum) - before);
+        let path = builder.path(None, function, false);
+        if !builder.sample(event, thread, path, None, WeightSum::equal(weight, samples)) {
+            builder.caveats().add(CaveatKind::WeightLimit, samples);
+        }
+    }
 }
 
 // Functions that ran although no call of them was counted.
