@@ -90,7 +90,7 @@ impl Summary {
             return false;
         }
         let called_from_outside = |id: FunctionId| {
-            let mut arcs = self.graph.callers(id).map(|arc| &self.graph.arcs()[arc]);
+            let mut arcs = self.graph.arcs_to(id);
             arcs.any(|arc| arc.is_call() && arc.from != id && !self.cycles.share(arc.from, id))
         };
         match self.cycles.of()[id] {

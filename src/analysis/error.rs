@@ -115,7 +115,7 @@ impl Errors {
         }
         while let Some(function) = waiting.pop() {
             if std::mem::replace(&mut is_known[function], false) {
-                waiting.extend(graph.callers(function).map(|arc| graph.arcs()[arc].from));
+                waiting.extend(graph.arcs_to(function).map(|arc| arc.from));
             }
         }
         for (id, total) in self.totals.iter_mut().enumerate() {

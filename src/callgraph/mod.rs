@@ -345,6 +345,16 @@ impl CallGraph {
         self.incoming[range].iter().copied()
     }
 
+    /// The arcs of [`CallGraph::callees`].
+    pub fn arcs_from(&self, function: FunctionId) -> impl ExactSizeIterator<Item = &CallArc> {
+        self.callees(function).map(|arc| &self.arcs[arc])
+    }
+
+    /// The arcs of [`CallGraph::callers`].
+    pub fn arcs_to(&self, function: FunctionId) -> impl ExactSizeIterator<Item = &CallArc> {
+        self.callers(function).map(|arc| &self.arcs[arc])
+    }
+
     /// The functions that can be reached from these over arcs that `follows` lets pass,
     /// themselves included.
     pub fn reachable(

@@ -149,12 +149,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         dot: None,
     };
     let caveats = sources::with_left_out(&profile.caveats, &looking.left_out);
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("annotate"),
-        &caveats,
-        &forms,
-    )
+    answer::to(&args.query, &args.look, "annotate", &caveats, &forms)
 }
 
 pub struct Looking<'a> {

@@ -167,19 +167,8 @@ struct Latest {
 
 // The profile as what was seen up to the end of the recording.
 fn seen(number: u64, profile: Profile) -> Seen {
-    let counts = profile.samples.iter().map(|sample| sample.count);
-    Seen {
-        number,
-        samples: counts.fold(0, u64::saturating_add),
-        elapsed: Duration::from_nanos(profile.about.duration.unwrap_or(0)),
-        profile,
-        lost: 0,
-        behind: 0,
-        seldom: 0,
-        resets: 0,
-        half_life: None,
-        until: 0,
-    }
+    let elapsed = Duration::from_nanos(profile.about.duration.unwrap_or(0));
+    Seen::all_of(number, profile, elapsed)
 }
 
 fn locked(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {

@@ -8,8 +8,8 @@ use proftool::analysis::code::{self, Summary};
 use proftool::export::json;
 use proftool::input::{self, StaticCalls};
 use proftool::profile::{Filter, FunctionId, ModuleId, Profile, Selection};
+use proftool::view::Subject;
 use proftool::view::callgraph::{self, Options, Part};
-use proftool::view::{Figures, Ranges, Subject};
 
 use super::advice::Situation;
 use super::answer::{self, Forms};
@@ -105,13 +105,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (profile, Selection::nothing(), Vec::new())
         }
     };
-    let subject = Subject {
-        profile: &profile,
-        selection: &selection,
-        names: args.look.names(),
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(&profile, &selection, args.look.names());
     let (part, from) = part(args, &subject)?;
     let summary = Summary::of(&profile, &selection, &code::Options { modules, from });
     let options = Options {

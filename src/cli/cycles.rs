@@ -61,10 +61,5 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::cycles::write(out, &subject, &view, advice),
         dot: None,
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("cycles"),
-        &profile.caveats,
-        &forms,
-    )
+    answer::to(&args.query, &args.look, "cycles", &profile.caveats, &forms)
 }

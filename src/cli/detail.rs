@@ -69,10 +69,5 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::detail::write(out, &subject, &view, advice),
         dot: None,
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("detail"),
-        &profile.caveats,
-        &forms,
-    )
+    answer::to(&args.query, &args.look, "detail", &profile.caveats, &forms)
 }

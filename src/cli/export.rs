@@ -20,7 +20,7 @@ use proftool::input::{LinkedProgram, StaticCalls};
 use proftool::profile::{Counts, FunctionId, Profile, Selection};
 use proftool::view::graph::{self, Pruning};
 use proftool::view::tree;
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 
 use super::answer;
 use super::choice;
@@ -392,13 +392,7 @@ fn drawing(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn subject<'a>(args: &Args, profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
-    Subject {
-        profile,
-        selection,
-        names: args.names,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    }
+    Subject::new(profile, selection, args.names)
 }
 
 // Refuses what the format cannot hold, and warns where its readers round.

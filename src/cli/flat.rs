@@ -106,12 +106,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::flat::write(out, &subject, &flat, advice),
         dot: None,
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("flat"),
-        &profile.caveats,
-        &forms,
-    )
+    answer::to(&args.query, &args.look, "flat", &profile.caveats, &forms)
 }
 
 impl Args {
@@ -144,10 +139,5 @@ fn by_crate(args: &Args, subject: &Subject) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::owners::write(out, subject, &charged, advice),
         dot: None,
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("flat"),
-        &profile.caveats,
-        &forms,
-    )
+    answer::to(&args.query, &args.look, "flat", &profile.caveats, &forms)
 }

@@ -10,7 +10,7 @@ use proftool::names::search::{self, Found};
 use proftool::names::{self, GAP, Label, short_name};
 use proftool::profile::{EventId, Filter, Function, FunctionId, Profile};
 use proftool::view::number;
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 
 use super::failure;
 
@@ -80,13 +80,7 @@ pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<Functi
         return None;
     }
     let selection = profile.select(event, &Filter::default());
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Short);
     let (candidates, _) = by_total(&subject);
     match search::find(&subject.naming(), &candidates, label) {
         Found::One(function) => Some(function),

@@ -224,12 +224,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::graph::write(out, &subject, &view, advice),
         dot: Some(&|| view.drawing(&subject, args.pruning.pruning())),
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("graph"),
-        &profile.caveats,
-        &forms,
-    )
+    answer::to(&args.query, &args.look, "graph", &profile.caveats, &forms)
 }
 
 impl Args {

@@ -154,12 +154,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::tree::write(out, &subject, &tree, advice),
         dot: None,
     };
-    answer::give(
-        &args.look.output,
-        &args.query.shown_by("tree"),
-        &profile.caveats,
-        &forms,
-    )
+    answer::to(&args.query, &args.look, "tree", &profile.caveats, &forms)
 }
 
 impl Args {

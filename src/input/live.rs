@@ -59,6 +59,25 @@ pub struct Seen {
     pub until: u64,
 }
 
+impl Seen {
+    /// All of a profile, as what was seen in this time without a loss.
+    pub fn all_of(number: u64, profile: Profile, elapsed: Duration) -> Seen {
+        let counts = profile.samples.iter().map(|sample| sample.count);
+        Seen {
+            number,
+            samples: counts.fold(0, u64::saturating_add),
+            profile,
+            elapsed,
+            lost: 0,
+            behind: 0,
+            seldom: 0,
+            resets: 0,
+            half_life: None,
+            until: 0,
+        }
+    }
+}
+
 /// Something that is being sampled.
 #[derive(Default)]
 pub struct Live {

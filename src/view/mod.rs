@@ -83,6 +83,17 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// The samples with all figures, and without ranges.
+    pub fn new(profile: &'a Profile, selection: &'a Selection, names: Names) -> Subject<'a> {
+        Subject {
+            profile,
+            selection,
+            names,
+            figures: Figures::All,
+            ranges: Ranges::Hidden,
+        }
+    }
+
     /// What functions are called.
     pub fn naming(&self) -> Naming<'a> {
         Naming {

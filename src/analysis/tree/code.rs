@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, NodeId};
-use crate::callgraph::{CallArc, CallGraph};
+use crate::callgraph::CallGraph;
 use crate::profile::{CallKind, FunctionId};
 
 impl CallTree {
@@ -71,8 +71,7 @@ impl Grown<'_> {
             .children(id)
             .map(|child| tree.nodes.rows[child].function)
             .collect();
-        for arc in self.graph.callees(node.function) {
-            let arc: &CallArc = &self.graph.arcs()[arc];
+        for arc in self.graph.arcs_from(node.function) {
             if arc.sites() == 0 || shown.contains(&arc.to) || self.above.contains_key(&arc.to) {
                 continue;
             }

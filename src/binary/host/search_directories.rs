@@ -278,11 +278,7 @@ impl SearchDirectories {
 
     // `.gnu_debugaltlink`: a path, a zero byte, a build id.
     pub(in crate::binary) fn supplement(&self, elf: &Elf, program: &FileLocation) -> Option<Elf> {
-        let section = elf.section(b".gnu_debugaltlink")?;
-        let link = elf
-            .source
-            .read("debug link", section.offset, section.size.min(LINK_LIMIT))
-            .ok()?;
+        let link = link_in(elf, b".gnu_debugaltlink")?;
         let name = c_string(&link, 0)?;
         let id = BuildId::new(link.get(name.len().checked_add(1)?..)?)?;
         let named = self.named_by(program, Path::new(OsStr::from_bytes(name)));
@@ -377,14 +373,17 @@ pub(in crate::binary) fn open(
     (elf.build_id.as_ref() == Some(id)).then_some(elf)
 }
 
+// The start of a section that names another file.
+fn link_in(elf: &Elf, section: &[u8]) -> Option<Vec<u8>> {
+    let section = elf.section(section)?;
+    let size = section.size.min(LINK_LIMIT);
+    elf.source.read("debug link", section.offset, size).ok()
+}
+
 // A file name, zeros up to a multiple of 4 bytes, the CRC-32 of that file. A name with a slash is
 // not believed.
 fn debug_link(elf: &Elf) -> Option<(PathBuf, u32)> {
-    let section = elf.section(b".gnu_debuglink")?;
-    let link = elf
-        .source
-        .read("debug link", section.offset, section.size.min(LINK_LIMIT))
-        .ok()?;
+    let link = link_in(elf, b".gnu_debuglink")?;
     let name = c_string(&link, 0)?;
     let behind_name = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
     let sum = elf.fields(&link).u32(behind_name)?;

@@ -16,7 +16,8 @@ use proftool::view::table::Table;
 
 use super::advice::Situation;
 use super::failure;
-use super::look::{Format, Output};
+use super::look::{Format, Look, Output};
+use super::query::Query;
 
 // The forms that an answer can take; only the one that is asked for is made.
 pub struct Forms<'a> {
@@ -25,6 +26,17 @@ pub struct Forms<'a> {
     pub json: &'a dyn Fn(&mut dyn Write, &dyn Advice) -> io::Result<()>,
     // For Graphviz; `None` for what is no graph.
     pub dot: Option<&'a dyn Fn() -> Drawing>,
+}
+
+// Gives the answer to the query of the command of this name.
+pub fn to(
+    query: &Query,
+    look: &Look,
+    command: &'static str,
+    caveats: &Caveats,
+    forms: &Forms,
+) -> anyhow::Result<ExitCode> {
+    give(&look.output, &query.shown_by(command), caveats, forms)
 }
 
 pub fn give(

@@ -21,7 +21,7 @@ use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
 use proftool::view::graph::{self, GraphView};
 use proftool::view::report::{self, Report};
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 
 use super::annotate::Looking;
 use super::answer;
@@ -54,13 +54,9 @@ pub fn write(
         .iter()
         .map(|(_, selection)| Computed::of(query, &profile, selection))
         .collect();
-    let subjects = selections.iter().map(|(_, selection)| Subject {
-        profile: &profile,
-        selection,
-        names,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    });
+    let subjects = selections
+        .iter()
+        .map(|(_, selection)| Subject::new(&profile, selection, names));
     let arranged: Vec<Arranged> = (subjects.zip(&summaries))
         .map(|(subject, computed)| Arranged::of(subject, computed))
         .collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::Collapse;
 use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 
 use super::super::advice::Situation;
 use super::listing::{Identity, Key, Listing, Whole};
@@ -58,13 +58,7 @@ impl Preparer {
             Some(kept) if kept.is_for(seen, wish) => kept,
             _ => Kept::new(seen, wish),
         };
-        let subject = Subject {
-            profile,
-            selection: &kept.selection,
-            names: Names::Short,
-            figures: Figures::All,
-            ranges: Ranges::Hidden,
-        };
+        let subject = Subject::new(profile, &kept.selection, Names::Short);
         let mut prepared = Prepared {
             seen: Arc::clone(seen),
             view: wish.view,
@@ -125,13 +119,7 @@ impl Preparer {
         (source, situation): (&dyn Source, &Situation),
     ) -> Option<(Asked, String)> {
         let (kept, asked) = (self.kept.as_ref()?, wish.page.as_ref()?);
-        let subject = Subject {
-            profile: &seen.profile,
-            selection: &kept.selection,
-            names: Names::Short,
-            figures: Figures::All,
-            ranges: Ranges::Hidden,
-        };
+        let subject = Subject::new(&seen.profile, &kept.selection, Names::Short);
         let function = asked.function.find(&seen.profile);
         let text = pages::text(source, &subject, function, asked, situation);
         Some((asked.clone(), text))

@@ -11,7 +11,7 @@ use proftool::export::text;
 use proftool::profile::{EventId, Filter, Profile, Selection};
 use proftool::view::flat::{self, Sort};
 use proftool::view::page::{Block, Page};
-use proftool::view::{Figures, Names, Ranges, Subject, caveats, number};
+use proftool::view::{Names, Subject, caveats, number};
 
 use super::super::advice::Situation;
 use super::prepare;
@@ -148,13 +148,7 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
         Some(event) => profile.select(event, &Filter::default()),
         None => Selection::nothing(),
     };
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Short);
     let summary = Summary::of(profile, &selection);
     let flat = flat::arrange(
         &subject,

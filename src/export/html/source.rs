@@ -150,25 +150,12 @@ fn shown(
         for part in parts_of(&section.block, unit, advice) {
             shown.push(match (part, &section.weights) {
                 (Shown::Plain(text), Weights::Sentence) => Shown::OfWeights(text),
-                (
-                    Shown::Table {
-                        titles,
-                        keys,
-                        roles,
-                        rows,
-                        ..
-                    },
-                    Weights::Rows(rows_of),
-                ) => {
-                    let mut number = |row: &Option<RowOf>| row.and_then(&mut number).unwrap_or(0);
-                    let parts = rows_of.iter().map(&mut number).collect();
-                    Shown::Table {
-                        titles,
-                        keys,
-                        roles,
-                        rows,
-                        parts,
+                (mut part, Weights::Rows(rows_of)) => {
+                    if let Shown::Table { parts, .. } = &mut part {
+                        let number = |row: &Option<RowOf>| row.and_then(&mut number).unwrap_or(0);
+                        *parts = rows_of.iter().map(number).collect();
                     }
+                    part
                 }
                 (part, _) => part,
             });

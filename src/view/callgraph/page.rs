@@ -133,11 +133,7 @@ impl CallGraphView<'_> {
         let with_callers = matches!(self.part, Part::About(_));
         for &id in &self.listed {
             if with_callers {
-                let callers = self
-                    .summary
-                    .graph
-                    .callers(id)
-                    .map(|arc| &self.summary.graph.arcs()[arc]);
+                let callers = self.summary.graph.arcs_to(id);
                 self.neighbours(
                     &mut table,
                     subject,
@@ -146,12 +142,7 @@ impl CallGraphView<'_> {
                     |arc| arc.from,
                 );
             }
-            let callees: Vec<&CallArc> = self
-                .summary
-                .graph
-                .callees(id)
-                .map(|arc| &self.summary.graph.arcs()[arc])
-                .collect();
+            let callees: Vec<&CallArc> = self.summary.graph.arcs_from(id).collect();
             let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
                 share(subject, total),
@@ -252,16 +243,8 @@ impl CallGraphView<'_> {
             Column::new("cycle", "cycle", Role::Figure),
         ]);
         for &id in &self.listed {
-            let callees = self
-                .summary
-                .graph
-                .callees(id)
-                .map(|arc| &self.summary.graph.arcs()[arc]);
-            let callers = self
-                .summary
-                .graph
-                .callers(id)
-                .map(|arc| &self.summary.graph.arcs()[arc]);
+            let callees = self.summary.graph.arcs_from(id);
+            let callers = self.summary.graph.arcs_to(id);
             let taken = callers.map(|arc| arc.sites_of(CallKind::Pointer)).sum();
             let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
@@ -314,11 +297,7 @@ impl CallGraphView<'_> {
         ]);
         let shown = self.limit.map_or(members.len(), |_| MEMBERS);
         for &id in members.iter().take(shown) {
-            let inside = self
-                .summary
-                .graph
-                .callees(id)
-                .map(|arc| &self.summary.graph.arcs()[arc]);
+            let inside = self.summary.graph.arcs_from(id);
             let inside =
                 inside.filter(|arc| arc.is_call() && self.summary.cycles.share(arc.to, id));
             let mut callees: Vec<&CallArc> = inside.collect();

@@ -125,7 +125,7 @@ fn by_importance(
 ) {
     functions.sort_by_cached_key(|&id| {
         let total = measured.map_or(0, |measured| measured.weights.total[id]);
-        let arcs = graph.callees(id).map(|arc| &graph.arcs()[arc]);
+        let arcs = graph.arcs_from(id);
         let sites: u64 = arcs.map(|arc| arc.sites()).sum();
         (Reverse(total), Reverse(sites), subject.name(id), id)
     });

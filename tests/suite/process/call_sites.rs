@@ -18,7 +18,7 @@ use proftool::profile::{
     Thread, Weighing,
 };
 use proftool::view::detail::{Options, arrange};
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, proptest};
@@ -249,13 +249,7 @@ fn the_page_shows_lines_what_is_inlined_and_what_is_hidden() {
     );
     let profile = build(&samples, true);
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile: &profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(&profile, &selection, Names::Short);
     let function = FunctionId::new(1);
     let summary = Summary::of(&profile, &selection, function, Rule::Strict);
     let options = Options {

@@ -10,7 +10,7 @@ use proftool::base::printable;
 use proftool::export::{folded as folded_text, svg};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, Profile, Selection};
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, proptest};
 
@@ -54,13 +54,7 @@ fn profile(stacks: &[(Vec<usize>, u64)]) -> Profile {
 }
 
 fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
-    Subject {
-        profile,
-        selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    }
+    Subject::new(profile, selection, Names::Full)
 }
 
 fn draw(subject: &Subject, tree: &CallTree, direction: Direction, least: u64) -> String {

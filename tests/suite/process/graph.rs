@@ -323,7 +323,7 @@ proptest! {
         use proftool::analysis::graph::{Entry, Model, Options, Summary};
         use proftool::input::folded;
         use proftool::profile::{EventId, Filter};
-        use proftool::view::{Figures, Ranges, Names, Subject, graph};
+        use proftool::view::{Names, Subject, graph};
 
         let lines: Vec<String> = stacks.iter().map(|(stack, weight)| {
             let names: Vec<String> = stack.iter().map(|name| format!("f{name}")).collect();
@@ -331,10 +331,7 @@ proptest! {
         }).collect();
         let profile = folded::read(lines.concat().as_bytes(), &mut |_| {}).unwrap();
         let selection = profile.select(EventId::new(0), &Filter::default());
-        let subject = Subject {
-            profile: &profile, selection: &selection, names: Names::Short, figures: Figures::All,
- ranges: Ranges::Hidden,
-        };
+        let subject = Subject::new(&profile, &selection, Names::Short);
         for model in [Model::Measured, Model::Propagated, Model::Fonseca] {
             let options = Options { model: Some(model), ..Options::default() };
             let summary = Summary::of(&profile, &selection, &options);

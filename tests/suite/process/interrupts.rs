@@ -7,7 +7,7 @@ use proftool::analysis::graph::Options;
 use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
-use proftool::view::{Figures, Names, Ranges, Subject, graph};
+use proftool::view::{Names, Subject, graph};
 
 use crate::support::cli::proftool;
 use crate::support::elf::Elf;
@@ -24,13 +24,7 @@ walk;walk 4
 
 fn page(profile: &Profile) -> (usize, String) {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Short);
     let found = Summary::of(profile, &selection, &Options::default());
     assert_eq!(found.recursive.len(), 1, "only walk calls itself");
     let view = graph::arrange(&subject, &found.graph, &graph::Options::default());

@@ -17,7 +17,7 @@ use proftool::profile::{
     Thread,
 };
 use proftool::view::table::Call;
-use proftool::view::{Figures, Names, Ranges, Subject, flat};
+use proftool::view::{Names, Subject, flat};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select as of_slice;
@@ -33,13 +33,7 @@ fn all(profile: &Profile) -> Selection {
 }
 
 fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
-    Subject {
-        profile,
-        selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    }
+    Subject::new(profile, selection, Names::Short)
 }
 
 fn labels(profile: &Profile) -> Vec<String> {

@@ -9,7 +9,7 @@ use proftool::analysis::tree::{CallTree, Collapse, NodeId, Options, Reach, Stack
 use proftool::profile::{FunctionId, Profile};
 use proftool::view::table::Cell;
 use proftool::view::tree as view;
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest,
@@ -264,13 +264,7 @@ fn told_by_golden(
 
 fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, bool), Told> {
     let selection = all(profile);
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Full);
     let summary = Summary::of(Stacks::new(profile, &selection), &Options::of(collapse));
     let tree = &summary.calls;
     let shown = view::arrange(&subject, &summary, None, &view::Options::default());

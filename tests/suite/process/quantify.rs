@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proftool::analysis::detail::{self, Detail, Neighbour, Rule};
 use proftool::names::search::{self, Found};
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
@@ -250,13 +250,7 @@ proptest! {
 /// What is found for `text` in these functions.
 fn found(profile: &Profile, text: &str) -> Vec<String> {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Full);
     let candidates: Vec<FunctionId> = profile.functions.ids().collect();
     match search::find(&subject.naming(), &candidates, text) {
         Found::One(id) => vec![profile.functions[id].name.clone()],

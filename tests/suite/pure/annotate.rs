@@ -9,7 +9,7 @@ use proftool::profile::{
     Callee, EventId, Filter, FunctionId, Listing, Position, Profile, SourceText,
 };
 use proftool::view::annotate::{AnnotateView, Base, Material, Options, arrange};
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::support::annotate::{Taken, build_timed, listing, of, samples, settled};
@@ -234,13 +234,7 @@ fn example() -> (Profile, Listing, SourceText) {
 fn the_page_shows_lines_and_code_with_their_weights() {
     let (profile, listing, source) = example();
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile: &profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(&profile, &selection, Names::Short);
     let look = text::Options {
         width: 80,
         color: false,

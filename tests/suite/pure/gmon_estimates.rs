@@ -9,8 +9,7 @@ use proftool::analysis::report::Summary;
 use proftool::analysis::{cycles, function};
 use proftool::export::{Facts, json};
 use proftool::view::{
-    Figures, Names, Ranges, Subject, cycles as cycles_view, detail as detail_view, flat,
-    graph as graph_view, report,
+    Names, Subject, cycles as cycles_view, detail as detail_view, flat, graph as graph_view, report,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, proptest};
@@ -45,13 +44,7 @@ fn parts() -> impl Strategy<Value = Parts> {
 }
 
 fn subject(built: &Built) -> Subject<'_> {
-    Subject {
-        profile: &built.profile,
-        selection: &built.selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    }
+    Subject::new(&built.profile, &built.selection, Names::Full)
 }
 
 fn document(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Value {

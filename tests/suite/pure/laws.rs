@@ -20,9 +20,7 @@ use proftool::profile::{
     Thread, Weighing, pattern_of,
 };
 use proftool::view::question::Question;
-use proftool::view::{
-    Figures, Names, Ranges, Subject, detail as detail_view, flat, report, tree as tree_view,
-};
+use proftool::view::{Names, Subject, detail as detail_view, flat, report, tree as tree_view};
 use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, TestCaseError, any, prop_assert, prop_assert_eq, prop_oneof,
@@ -278,13 +276,7 @@ impl Advice for Hostile {
 /// Everything that can be written about a profile.
 fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     let selection = all(profile);
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, names);
     let figures = analysis::flat::Summary::of(profile, &selection);
     let flat = flat::arrange(&subject, &figures, &flat::Options::default());
     let stacks = Stacks::new(profile, &selection);
@@ -385,13 +377,7 @@ fn stacks_by_label(profile: &Profile) -> BTreeMap<Vec<&str>, u64> {
 /// Folded stacks that are read again have the same functions, totals and cycles.
 fn survives_folding(profile: &Profile) -> Result<(), TestCaseError> {
     let selection = all(profile);
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Full);
     let mut out = Vec::new();
     let tree = Stacks::new(profile, &selection).top_down(Collapse::None);
     export::write(&mut out, &subject, &tree).unwrap();
@@ -504,7 +490,7 @@ proptest! {
         let weights = inclusive::by_function(&profile, &selection);
         let present: Vec<_> = weights.present().collect();
         for names in [Names::Short, Names::Full] {
-            let subject = Subject { profile: &profile, selection: &selection, names, figures: Figures::All, ranges: Ranges::Hidden };
+            let subject = Subject::new(&profile, &selection, names);
             let figures = analysis::flat::Summary::of(&profile, &selection);
             let flat = flat::arrange(&subject, &figures, &flat::Options::default());
             let mut out = Vec::new();

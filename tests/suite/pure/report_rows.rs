@@ -9,7 +9,7 @@ use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Thread};
 use proftool::view::report::{self, Report};
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
 
@@ -21,13 +21,7 @@ fn report_of(stacks: &str, limit: Option<usize>) -> (Report, String) {
 
 fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Full);
     let options = report::Options {
         limit,
         ..report::Options::default()

@@ -9,7 +9,7 @@ use proftool::profile::{Builder, EventId, Filter, Function, Module, Profile, Sel
 use proftool::view::page::Page;
 use proftool::view::question::Question;
 use proftool::view::tree::{self, Notes};
-use proftool::view::{Figures, Names, Ranges, Subject, report};
+use proftool::view::{Names, Subject, report};
 
 const MODULES: [&str; 3] = ["app", "libc.so.6", "[kernel]"];
 
@@ -64,13 +64,7 @@ fn profile(event: Event) -> Profile {
 fn with<T>(event: Event, make: impl Fn(&Profile, &Selection, &Subject) -> T) -> T {
     let profile = profile(event);
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile: &profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(&profile, &selection, Names::Short);
     make(&profile, &selection, &subject)
 }
 

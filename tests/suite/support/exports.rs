@@ -10,7 +10,7 @@ use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Line, Module, Profile, Selection, Thread,
     Weighing,
 };
-use proftool::view::{Figures, Names, Ranges, Subject};
+use proftool::view::{Names, Subject};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 
@@ -148,13 +148,7 @@ pub fn truth(profile: &Profile, selection: &Selection, is_printed: bool) -> Vec<
 }
 
 pub fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
-    Subject {
-        profile,
-        selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    }
+    Subject::new(profile, selection, Names::Full)
 }
 
 pub fn select(profile: &Profile, weighing: Weighing) -> Selection {

@@ -7,7 +7,7 @@ use proftool::export::{Advice, text};
 use proftool::profile::{EventId, Filter, Profile};
 use proftool::view::page::Page;
 use proftool::view::question::Question;
-use proftool::view::{Figures, Names, Ranges, Subject, report};
+use proftool::view::{Names, Subject, report};
 
 /// What a front end may add to the facts.
 pub struct Words;
@@ -28,13 +28,7 @@ impl Advice for Words {
 /// The report of a profile as text: its first screen, or the whole page.
 pub fn shown(profile: &Profile, is_screen: bool, width: usize, advice: &dyn Advice) -> String {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(profile, &selection, Names::Short);
     let options = report::Options {
         limit: Some(10),
         ..report::Options::default()

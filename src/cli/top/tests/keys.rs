@@ -287,18 +287,8 @@ fn one_of_several_events_is_shown() {
     (sample.event, sample.weight, sample.count) = (faults, 21, 3);
     profile.samples.push(sample);
     let mut stage = Stage::new(80, 24, LATER);
-    stage.see(Arc::new(Seen {
-        number: 2,
-        profile,
-        elapsed: Duration::from_secs(5),
-        samples: 757,
-        lost: 0,
-        behind: 0,
-        seldom: 0,
-        resets: 0,
-        half_life: None,
-        until: 0,
-    }));
+    let elapsed = Duration::from_secs(5);
+    stage.see(Arc::new(Seen::all_of(2, profile, elapsed)));
     let screen = stage.screen();
     assert!(screen.contains("of cpu-clock, 754 samples"), "{screen}");
     assert!(screen.contains("event cpu-clock"), "{screen}");

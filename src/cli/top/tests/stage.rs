@@ -87,18 +87,8 @@ pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
 }
 
 pub fn seen_of(number: u64, profile: Profile) -> Arc<Seen> {
-    Arc::new(Seen {
-        number,
-        samples: profile.samples.iter().map(|sample| sample.count).sum(),
-        profile,
-        elapsed: Duration::from_secs(number * 5),
-        lost: 0,
-        behind: 0,
-        seldom: 0,
-        resets: 0,
-        half_life: None,
-        until: 0,
-    })
+    let elapsed = Duration::from_secs(number * 5);
+    Arc::new(Seen::all_of(number, profile, elapsed))
 }
 
 struct Nowhere;

@@ -9,7 +9,7 @@ use proftool::analysis::tree::{Collapse, Stacks};
 use proftool::export::{folded, pprof, speedscope};
 use proftool::input::{self, Options};
 use proftool::profile::{Filter, Selection};
-use proftool::view::{Figures, Ranges, Names, Subject};
+use proftool::view::{Names, Subject};
 
 /// Frames of all stacks together that are written again: few enough to be quick.
 const FRAMES: usize = 1 << 16;
@@ -41,13 +41,7 @@ pub fn check(bytes: &[u8]) {
     if stacks.samples.iter().map(depth).sum::<usize>() > FRAMES {
         return;
     }
-    let subject = Subject {
-        profile: &profile,
-        selection: &selection,
-        names: Names::Full,
-        figures: Figures::All,
-        ranges: Ranges::Hidden,
-    };
+    let subject = Subject::new(&profile, &selection, Names::Full);
     let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
     again(&selection, |out| folded::write(out, &subject, &tree));
     again(&selection, |out| pprof::write(out, &subject, &stacks));
