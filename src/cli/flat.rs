@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use proftool::analysis::flat::Summary;
 use proftool::analysis::owners::Charged;
-use proftool::analysis::sampling_error::intervals;
 use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
 use proftool::profile::RowLevel;
@@ -33,7 +31,7 @@ pub struct Args {
     sort: Order,
     #[command(flatten)]
     rows: Rows,
-    /// Show 95 % intervals of functions, by blocks of time.
+    /// Show 95 % intervals, by runs or blocks of time.
     #[arg(long)]
     ci: bool,
     #[command(flatten)]
@@ -86,10 +84,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut summary = Summary::of(&profile, &selection);
     if args.ci {
-        let event = args.query.event(&profile)?;
-        let times = event.and_then(|event| args.query.times(&profile, event));
-        let times = times.context("the file has no times, which intervals need")?;
-        summary.intervals = Some(intervals::by_blocks(&profile, &times));
+        summary.intervals = Some(args.query.intervals(&profile, &selection)?);
     }
     if let Some(shown) = args.shown.of(&profile)? {
         summary.ran.retain(|id| shown.binary_search(id).is_ok());

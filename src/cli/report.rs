@@ -29,6 +29,9 @@ pub struct Args {
     /// Print all that is known, not only one screen.
     #[arg(long)]
     full: bool,
+    /// Show 95 % intervals, by runs or blocks of time.
+    #[arg(long, conflicts_with = "html")]
+    ci: bool,
     /// Print how much code was reached.
     ///
     /// The samples' part of the code's call graph, with on or auto.
@@ -92,6 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             InCode::Off => StaticCalls::Off,
         },
         lines: SourceLines::OfSamples,
+        times: args.ci,
         ..Needs::TOTALS
     })?;
     let selection = args.query.select(&profile)?;
@@ -102,7 +106,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         shown: args.shown.of(&profile)?,
     };
     let owners = args.query.owners(&profile);
-    let summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);
+    let mut summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);
+    if args.ci {
+        summary.flat.intervals = Some(args.query.intervals(&profile, &selection)?);
+    }
     let report = report::arrange(&subject, &summary, &options);
     let (written, situation) = (args.look.output.text(), args.query.shown_by("report"));
     let forms = Forms {

@@ -32,7 +32,7 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 /// let event = builder.event(Event::named("cycles"));
 /// let module = builder.module(Module { name: "app".into(), path: "/bin/app".into() });
 /// let main = builder.function(Function::named("main", module));
-/// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into(), job: None });
+/// let thread = builder.thread(Thread::new(1, 1, "app"));
 /// let path = builder.path(None, main, false);
 /// builder.sample(event, thread, path, None, WeightSum::of(40));
 /// builder.sample(event, thread, path, None, WeightSum::of(2));

@@ -49,6 +49,7 @@ mod sample;
 mod select;
 mod source;
 mod source_text;
+mod sum_of_runs;
 mod times;
 mod weights;
 
@@ -72,6 +73,7 @@ pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, SelectedRow, Selection, Weighing, pattern_of};
 pub use source::Source;
 pub use source_text::{NoSource, SourceText};
+pub use sum_of_runs::SumOfRuns;
 pub use times::{Slices, TimedRow, TimedRows, TimedSample, Times};
 pub use weights::PathWeights;
 
@@ -139,6 +141,12 @@ impl Profile {
             (&function.name, &self.modules[function.module].name, id)
         };
         key(a).cmp(&key(b))
+    }
+
+    /// The number of runs that were added up.
+    pub fn runs(&self) -> u32 {
+        let runs = self.threads.iter().map(|thread| thread.run + 1);
+        runs.max().unwrap_or(1)
     }
 
     /// Whether a function is on some call path. The others are known from code or counts only.

@@ -50,3 +50,26 @@ pub struct CheckedCalls {
     /// The code has others, or none there, and no way.
     pub contradicted: u64,
 }
+
+impl Quality {
+    /// Adds the samples of another recording of the program. How many of its calls are the same is
+    /// not known: the larger number stays.
+    pub(super) fn add(&mut self, other: &Quality) {
+        self.stacks += other.stacks;
+        self.rooted += other.rooted;
+        self.exact_leaf += other.exact_leaf;
+        self.alone += other.alone;
+        self.verified += other.verified;
+        self.lacking += other.lacking;
+        self.unchecked += other.unchecked;
+        self.by_frame_pointers |= other.by_frame_pointers;
+        self.ambiguous += other.ambiguous;
+        self.contradicted += other.contradicted;
+        let (calls, others) = (&mut self.calls, &other.calls);
+        calls.verified = calls.verified.max(others.verified);
+        calls.unchecked = calls.unchecked.max(others.unchecked);
+        calls.lacking = calls.lacking.max(others.lacking);
+        calls.ambiguous = calls.ambiguous.max(others.ambiguous);
+        calls.contradicted = calls.contradicted.max(others.contradicted);
+    }
+}

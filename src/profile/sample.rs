@@ -28,6 +28,9 @@ pub struct Thread {
     /// What the process was started for, if it is a compiler or a linker and the recorder looked:
     /// `cc1 lib/parse.c`, `rustc serde`.
     pub job: Option<Arc<str>>,
+    /// The number of the run, from 0: of several recordings each has its own threads
+    /// ([`SumOfRuns`](super::SumOfRuns)).
+    pub run: u32,
 }
 
 impl Thread {
@@ -38,6 +41,7 @@ impl Thread {
             tid,
             comm: comm.into(),
             job: None,
+            run: 0,
         }
     }
 

@@ -148,6 +148,7 @@ pub(super) fn stacks<'a>(
             tid: thread.tid,
             comm: thread.comm.clone(),
             job: thread.job.clone(),
+            run: 0,
         }));
     }
     let paths = call_paths(checked, resolution, builder);

@@ -9,6 +9,7 @@ use crate::analysis::called::Called;
 use crate::analysis::cut::AtMost;
 use crate::analysis::flat::Summary;
 use crate::analysis::inclusive::FunctionWeights;
+use crate::analysis::sampling_error::intervals::Of;
 use crate::names::{Label, Labels};
 use crate::profile::{FunctionId, RowKind};
 
@@ -80,6 +81,8 @@ pub struct Flat {
     pub rows: Vec<Row>,
     /// How many functions are not shown.
     pub hidden: usize,
+    /// What the intervals of the rows are taken from, where that was asked for.
+    pub intervals: Option<Of>,
 }
 
 /// Chooses, orders and names the functions.
@@ -88,6 +91,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Flat 
     let labels = subject.labels(chosen.iter().copied());
     Flat {
         hidden: summary.ran.len() - chosen.len(),
+        intervals: summary.intervals.as_ref().map(|it| it.of),
         rows: rows(subject, summary, &chosen, &labels),
     }
 }
@@ -167,40 +171,64 @@ pub(super) fn known<'a>(mut rows: impl Iterator<Item = &'a Row>) -> Option<Total
     rows.next().map(|row| row.known)
 }
 
-/// The columns of a function's figures: those of [`figures`].
-pub(super) fn figure_columns(known: Option<Total>) -> [Column; 6] {
+/// The columns of a function's figures: those of [`figures`], with intervals where rows have them.
+pub(super) fn figure_columns(known: Option<Total>, intervals: bool) -> Vec<Column> {
     let (percent, total) = match known {
         Some(Total::Estimated(_)) => ("est. total %", "est. total"),
         _ => ("total %", "total"),
     };
-    [
-        Column::new("self_percent", "self %", Role::Heat),
-        Column::new("total_percent", percent, Role::Figure),
-        range::column(),
-        Column::new("self", "self", Role::Spare),
-        Column::new("total", total, Role::Spare),
-        Column::new("total_max", "at most", Role::Bound),
-    ]
+    let half_width = |key| intervals.then(|| Column::new(key, HALF_WIDTH, Role::Figure));
+    let [of_self, of_total] = HALF_WIDTHS.map(half_width);
+    let columns = [
+        Some(Column::new("self_percent", "self %", Role::Heat)),
+        of_self,
+        Some(Column::new("total_percent", percent, Role::Figure)),
+        of_total,
+        Some(range::column()),
+        Some(Column::new("self", "self", Role::Spare)),
+        Some(Column::new("total", total, Role::Spare)),
+        Some(Column::new("total_max", "at most", Role::Bound)),
+    ];
+    columns.into_iter().flatten().collect()
 }
 
 /// A function's self weight and total, and what the latter is at most, as shares of `whole` and as
 /// weights.
-pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
+pub(super) fn figures(row: &Row, whole: u64) -> Vec<Cell> {
     let share = |part| Cell::Share { part, whole };
     let total = Some(row.total).filter(|_| row.known != Total::Unknown);
     let most = row.total_max;
-    [
-        share(row.self_weight),
-        total.map_or(Cell::Nothing, share),
-        most.map_or(Cell::Nothing, |most| range::cell(row.total, most, whole)),
-        Cell::Weight(row.self_weight),
-        total.map_or(Cell::Nothing, Cell::Weight),
-        most.map_or(Cell::Nothing, range::weight),
-    ]
+    let [of_self, of_total] = match row.half_widths {
+        Some(widths) => widths.map(|it| Some(share(it))),
+        None => [None, None],
+    };
+    let cells = [
+        Some(share(row.self_weight)),
+        of_self,
+        Some(total.map_or(Cell::Nothing, share)),
+        of_total,
+        Some(most.map_or(Cell::Nothing, |most| range::cell(row.total, most, whole))),
+        Some(Cell::Weight(row.self_weight)),
+        Some(total.map_or(Cell::Nothing, Cell::Weight)),
+        Some(most.map_or(Cell::Nothing, range::weight)),
+    ];
+    cells.into_iter().flatten().collect()
+}
+
+/// What the intervals that are shown are.
+pub(super) fn interval_legend(of: Of) -> String {
+    match of {
+        Of::Runs => "±: half the 95 % interval, by runs".into(),
+        Of::Blocks => {
+            "±: half the 95 % interval in this run, by blocks of time; runs may differ more".into()
+        }
+    }
 }
 
 /// The columns of intervals.
-const HALF_WIDTHS: [&str; 2] = ["self_half_width", "total_half_width"];
+pub(super) const HALF_WIDTHS: [&str; 2] = ["self_half_width", "total_half_width"];
+/// Their title.
+pub(super) const HALF_WIDTH: &str = "±";
 /// The columns of calls for programs that are one for people.
 pub const CALLS_IN_ONE: [&str; 3] = ["calls", "recursive_calls", "calls_at_least"];
 /// The columns of weights by calls.
@@ -259,10 +287,7 @@ impl Flat {
 
     /// The same with the column that people read ranges in, if there are any.
     pub fn with_ranges(&self, subject: &Subject) -> Table {
-        let mut columns = Vec::from(figure_columns(known(self.rows.iter())));
-        // Behind what they are of.
-        columns.insert(2, Column::new(HALF_WIDTHS[1], "±", Role::Figure));
-        columns.insert(1, Column::new(HALF_WIDTHS[0], "±", Role::Figure));
+        let mut columns = figure_columns(known(self.rows.iter()), self.intervals.is_some());
         columns.extend([
             Column::new("samples", "samples", Role::Figure),
             Column::new("inferred", "inferred", Role::Figure),
@@ -278,13 +303,7 @@ impl Flat {
         let mut table = Table::new(columns);
         let whole = subject.selection.total();
         for row in &self.rows {
-            let mut cells = Vec::from(figures(row, whole));
-            let half_width = |which: usize| {
-                let part = row.half_widths.map(|widths| widths[which]);
-                part.map_or(Cell::Nothing, |part| Cell::Share { part, whole })
-            };
-            cells.insert(2, half_width(1));
-            cells.insert(1, half_width(0));
+            let mut cells = figures(row, whole);
             cells.extend([Cell::Count(row.samples), Cell::Weight(row.inferred)]);
             cells.extend(call_figures(row));
             cells.extend([
@@ -292,9 +311,6 @@ impl Flat {
                 Cell::Text(row.module.clone()),
             ]);
             table.rows.push(cells);
-        }
-        if self.rows.iter().all(|row| row.half_widths.is_none()) {
-            table = table.without(&HALF_WIDTHS);
         }
         if self.rows.iter().all(|row| row.called.is_none()) {
             table = table.without(&["called"]).without(&CALLS_IN_ONE);
@@ -334,11 +350,7 @@ impl Flat {
         let noun = rows::noun(subject.profile.rows);
         blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::LimitOrShare));
         blocks.extend(legend);
-        if self.rows.iter().any(|row| row.half_widths.is_some()) {
-            let text =
-                "±: half the 95 % interval in this run, by blocks of time; runs may differ more";
-            blocks.push(Block::Line(text.into()));
-        }
+        blocks.extend(self.intervals.map(|of| Block::Line(interval_legend(of))));
         let shown = self.rows.iter().map(|row| row.function);
         blocks.extend(rows::unknown(subject, shown));
         let is_least = |row: &Row| row.called.is_some_and(|called| called.is_marked());

@@ -1,26 +1,39 @@
-//! How far the shares of functions may be off, by blocks of time.
+//! How far the shares of functions may be off, by runs or by blocks of time.
 //!
 //! Samples that follow each other are of one phase or one request, so a share varies more than that
-//! of independent samples would ([`sampling_error`](super)). Time is divided into
-//! blocks, and the share of a function is the ratio of two sums over them: of its weight w and of
-//! all weight W. With p = Σw / ΣW the variance of that ratio is
+//! of independent samples would ([`sampling_error`](super)). Where there are several runs, these
+//! are independent; else the time of the one run is divided into blocks. The share of a function
+//! is the ratio of two sums over these parts: of its weight w and of all weight W. With
+//! p = Σw / ΣW the variance of that ratio is
 //!
 //! ```text
 //!   B/(B − 1) · Σ (w − p·W)² / (ΣW)²
 //! ```
 //!
-//! for B blocks (W. G. Cochran, "Sampling techniques", 1977, section 2.11). It is that of this run:
-//! what differs from run to run is not in it.
+//! for B parts (W. G. Cochran, "Sampling techniques", 1977, section 2.11). By blocks it is that of
+//! the one run: what differs from run to run is not in it.
+
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use crate::base::IdVec;
-use crate::profile::{FunctionId, PathId, Profile, TimedRows};
+use crate::profile::{FunctionId, PathId, Profile, Selection, TimedRows};
 
 /// The number of blocks, at most twice as many.
 const BLOCKS: u32 = 32;
-/// Student's factor for 95 % and 31 degrees of freedom.
-const WIDTH: f64 = 2.04;
+
+/// The weights of paths in a run or a block of time.
+type Weights = FxHashMap<PathId, f64>;
+
+/// What the intervals are taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Several runs.
+    Runs,
+    /// Blocks of time of one run.
+    Blocks,
+}
 
 /// Half the widths of the 95 % intervals of functions, in the event's unit.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,9 +42,11 @@ pub struct Intervals {
     pub self_weight: IdVec<FunctionId, u64>,
     /// Of the total.
     pub total: IdVec<FunctionId, u64>,
+    /// What they are taken from.
+    pub of: Of,
 }
 
-// Of one figure over the blocks: Σ w, Σ w², Σ w·W.
+// Of one figure over the parts: Σ w, Σ w², Σ w·W.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     weight: f64,
@@ -39,7 +54,8 @@ struct Sums {
     products: f64,
 }
 
-/// The intervals of all functions. Linear in rows by block times the depth of their stacks.
+/// The intervals of all functions: by runs, where the selection has several, else by blocks of
+/// time. `None` where there is neither. Linear in rows by block times the depth of their stacks.
 ///
 /// ```no_run
 /// use proftool::analysis::sampling_error::intervals;
@@ -48,42 +64,62 @@ struct Sums {
 ///
 /// let options = Options { keeps_times: true, ..Options::default() };
 /// let profile = open_with("perf.data".as_ref(), &options, &mut |_, _| {})?;
-/// if let Some(event) = profile.main_event()
-///     && let Some(times) = profile.select_times(event, &Filter::default())
-/// {
-///     let half_widths = intervals::by_blocks(&profile, &times).self_weight;
-///     assert_eq!(half_widths.len(), profile.functions.len());
+/// if let Some(event) = profile.main_event() {
+///     let selection = profile.select(event, &Filter::default());
+///     let times = profile.select_times(event, &Filter::default());
+///     if let Some(intervals) = intervals::of(&profile, &selection, times.as_ref()) {
+///         assert_eq!(intervals.self_weight.len(), profile.functions.len());
+///     }
 /// }
 /// # Ok::<(), proftool::input::Error>(())
 /// ```
-pub fn by_blocks(profile: &Profile, times: &TimedRows) -> Intervals {
+pub fn of(
+    profile: &Profile,
+    selection: &Selection,
+    times: Option<&TimedRows>,
+) -> Option<Intervals> {
+    let mut runs: BTreeMap<u32, Weights> = BTreeMap::new();
+    for row in selection.rows() {
+        let run = runs.entry(profile.threads[row.thread].run).or_default();
+        *run.entry(row.path).or_default() += row.weight as f64;
+    }
+    if runs.len() > 1 {
+        return Some(by(profile, runs.into_values(), Of::Runs));
+    }
+    let blocks = times?.blocks(BLOCKS).map(|rows| {
+        let mut weights = Weights::default();
+        for row in rows {
+            *weights.entry(row.path).or_default() += row.weight as f64;
+        }
+        weights
+    });
+    Some(by(profile, blocks, Of::Blocks))
+}
+
+fn by(profile: &Profile, parts: impl Iterator<Item = Weights>, of: Of) -> Intervals {
     let functions = profile.functions.len();
     let mut own: IdVec<FunctionId, Sums> = IdVec::filled(Sums::default(), functions);
     let mut total = own.clone();
     // The last path on which a function was counted, so that it counts once for each.
     let mut counted: IdVec<FunctionId, Option<PathId>> = IdVec::filled(None, functions);
-    let (mut blocks, mut whole, mut squares) = (0.0, 0.0, 0.0);
-    for rows in times.blocks(BLOCKS) {
-        let mut paths: FxHashMap<PathId, f64> = FxHashMap::default();
-        for row in rows {
-            *paths.entry(row.path).or_default() += row.weight as f64;
-        }
-        let mut in_block: FxHashMap<FunctionId, [f64; 2]> = FxHashMap::default();
+    let (mut count, mut whole, mut squares) = (0, 0.0, 0.0);
+    for paths in parts {
+        let mut in_part: FxHashMap<FunctionId, [f64; 2]> = FxHashMap::default();
         counted.iter_mut().for_each(|path| *path = None);
         for (&path, &weight) in &paths {
             let function = profile.paths[path].function;
-            in_block.entry(function).or_default()[0] += weight;
+            in_part.entry(function).or_default()[0] += weight;
             for frame in profile.paths.outwards(path) {
                 if counted[frame.function].replace(path) != Some(path) {
-                    in_block.entry(frame.function).or_default()[1] += weight;
+                    in_part.entry(frame.function).or_default()[1] += weight;
                 }
             }
         }
         let all: f64 = paths.values().sum();
-        blocks += 1.0;
+        count += 1;
         whole += all;
         squares += all * all;
-        for (function, weights) in in_block {
+        for (function, weights) in in_part {
             for (sums, weight) in [&mut own, &mut total].into_iter().zip(weights) {
                 let sums = &mut sums[function];
                 sums.weight += weight;
@@ -92,14 +128,16 @@ pub fn by_blocks(profile: &Profile, times: &TimedRows) -> Intervals {
             }
         }
     }
+    let parts = f64::from(count);
     let half_width = |sums: &Sums| {
-        if whole == 0.0 || blocks < 2.0 {
+        if whole == 0.0 || count < 2 {
             return whole.round() as u64;
         }
         let share = sums.weight / whole;
         let around = sums.squares - 2.0 * share * sums.products + share * share * squares;
-        let variance = blocks / (blocks - 1.0) * around.max(0.0);
-        (WIDTH * variance.sqrt()).round() as u64
+        let variance = parts / (parts - 1.0) * around.max(0.0);
+        let half_width = student(count - 1) * variance.sqrt();
+        half_width.min(whole).round() as u64
     };
     let widths = |sums: &IdVec<FunctionId, Sums>| {
         let widths: Vec<u64> = sums.iter().map(half_width).collect();
@@ -108,15 +146,27 @@ pub fn by_blocks(profile: &Profile, times: &TimedRows) -> Intervals {
     Intervals {
         self_weight: widths(&own),
         total: widths(&total),
+        of,
     }
+}
+
+// Student's factor for 95 %, at most for 31 degrees of freedom.
+fn student(freedom: u32) -> f64 {
+    const FACTORS: [f64; 31] = [
+        12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
+        2.12, 2.11, 2.10, 2.09, 2.09, 2.08, 2.07, 2.07, 2.06, 2.06, 2.06, 2.05, 2.05, 2.05, 2.04,
+        2.04,
+    ];
+    FACTORS[(freedom as usize).clamp(1, FACTORS.len()) - 1]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::by_blocks;
+    use super::{Of, of};
     use crate::base::{Event, Sampling, WeightSum};
     use crate::profile::{
-        Builder, Filter, Function, FunctionId, Module, Profile, Slices, Thread, TimedSample,
+        Builder, Filter, Function, FunctionId, Module, Profile, Slices, SumOfRuns, Thread,
+        TimedSample,
     };
 
     /// A profile of 64 slices with a sample each: of `b` where it is said so, else of `a`.
@@ -156,8 +206,10 @@ mod tests {
     fn half_widths(is_b: fn(u32) -> bool) -> [u64; 3] {
         let (profile, ids) = profile(is_b);
         let event = profile.main_event().expect("an event");
+        let selection = profile.select(event, &Filter::default());
         let times = profile.select_times(event, &Filter::default());
-        let intervals = by_blocks(&profile, &times.expect("times"));
+        let intervals = of(&profile, &selection, times.as_ref()).expect("times");
+        assert_eq!(intervals.of, Of::Blocks);
         ids.map(|id| intervals.total[id])
     }
 
@@ -177,5 +229,24 @@ mod tests {
     #[test]
     fn phases_are_less_certain_than_independent_samples() {
         assert_eq!(half_widths(|slice| slice < 32), [0, 12, 12]);
+    }
+
+    // Of 64 samples each a has 32, 48 and 16: Σ (w − W/2)² = 2 · 16², so 4.30 · √(3/2 · 512).
+    #[test]
+    fn several_runs_are_compared_with_each_other() {
+        let runs: [fn(u32) -> bool; 3] = [
+            |slice| slice % 2 == 0,
+            |slice| slice % 4 == 0,
+            |slice| slice % 4 != 0,
+        ];
+        let mut sum = SumOfRuns::default();
+        runs.into_iter().for_each(|run| sum.add(&profile(run).0));
+        let sum = sum.finish();
+        let event = sum.main_event().expect("an event");
+        let selection = sum.select(event, &Filter::default());
+        let intervals = of(&sum, &selection, None).expect("runs");
+        assert_eq!(intervals.of, Of::Runs);
+        let widths = sum.functions.ids().map(|id| intervals.total[id]);
+        assert_eq!(widths.collect::<Vec<_>>(), [0, 119, 119]);
     }
 }

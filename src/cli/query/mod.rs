@@ -9,10 +9,12 @@ pub mod typed;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, FromArgMatches, ValueEnum};
 use proftool::analysis::owners::Owners;
+use proftool::analysis::sampling_error::intervals::{self, Intervals};
 use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::TimeRange;
 use proftool::input::folded::Weights;
@@ -55,6 +57,26 @@ pub fn file_in_command(file: &Path) -> String {
     shell_quoted(&file.to_string_lossy())
 }
 
+/// The files that are read as one.
+#[derive(Args, Clone, Debug)]
+struct InputFiles {
+    /// Recordings of a program, added up; - is standard input.
+    #[arg(default_value = DEFAULT_FILE)]
+    file: Vec<PathBuf>,
+    /// Same as FILE, as in perf.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", help_heading = READING)]
+    input: Option<PathBuf>,
+}
+
+impl InputFiles {
+    fn paths(&self) -> &[PathBuf] {
+        match &self.input {
+            Some(input) => std::slice::from_ref(input),
+            None => &self.file,
+        }
+    }
+}
+
 /// The file, and which of its samples count.
 #[derive(Args, Clone, Debug)]
 pub struct Query {
@@ -62,7 +84,7 @@ pub struct Query {
     #[command(flatten)]
     typed: Typed,
     #[command(flatten)]
-    input: InputFile,
+    input: InputFiles,
     /// Only stacks with a matching function. A label copied from a table selects its function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
@@ -159,15 +181,22 @@ pub enum Counting {
 }
 
 impl Query {
+    // Of several the first.
     pub fn file(&self) -> &Path {
-        self.input.path()
+        self.files()
+            .first()
+            .map_or(Path::new(DEFAULT_FILE), PathBuf::as_path)
+    }
+
+    pub fn files(&self) -> &[PathBuf] {
+        self.input.paths()
     }
 
     // The same question to another file.
     pub fn of_file(&self, file: &Path) -> Query {
         Query {
-            input: InputFile {
-                file: file.to_owned(),
+            input: InputFiles {
+                file: vec![file.to_owned()],
                 input: None,
             },
             ..self.clone()
@@ -205,10 +234,9 @@ impl Query {
     }
 
     pub fn inputs(&self) -> Inputs<'_> {
-        let named = [self.file()].into_iter();
-        let others = self.sum.iter().chain(&self.binary).map(PathBuf::as_path);
+        let files = self.files().iter().chain(&self.sum).chain(&self.binary);
         Inputs {
-            files: named.chain(others).collect(),
+            files: files.map(PathBuf::as_path).collect(),
             read: self.read.get(),
         }
     }
@@ -216,6 +244,14 @@ impl Query {
     // The samples of this event that are asked for, by time, where times are known.
     pub fn times<'a>(&self, profile: &'a Profile, event: EventId) -> Option<TimedRows<'a>> {
         profile.select_times(event, &self.filter(profile))
+    }
+
+    // How far the shares of functions may be off.
+    pub fn intervals(&self, profile: &Profile, selection: &Selection) -> anyhow::Result<Intervals> {
+        let event = self.event(profile)?;
+        let times = event.and_then(|event| self.times(profile, event));
+        let intervals = intervals::of(profile, selection, times.as_ref());
+        intervals.context("intervals need several runs, or a file that states times")
     }
 
     // Whether samples are filtered by what calls were not counted by.
@@ -350,12 +386,18 @@ impl Query {
     // The file, as far as it has to be named in a further command, and what was given of the
     // options that are wanted there.
     fn repeated(&self, is_wanted: impl Fn(&Given) -> bool, event: Option<&str>) -> String {
-        let file = Some(file_in_command(self.file()));
+        let files: Vec<String> = match self.files() {
+            [file] => vec![file_in_command(file)],
+            files => files
+                .iter()
+                .map(|it| shell_quoted(&it.to_string_lossy()))
+                .collect(),
+        };
         // One that was chosen is among the options.
         let event = event.filter(|_| self.event.is_none());
         let event = event.map(|event| format!("--event {}", shell_quoted(event)));
         let options = typed::joined(self.typed.0.iter().filter(|given| is_wanted(given)));
-        let parts = file.into_iter().chain(event).chain([options]);
+        let parts = files.into_iter().chain(event).chain([options]);
         let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
         parts.join(" ")
     }

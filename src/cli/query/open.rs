@@ -1,9 +1,9 @@
 //! How the file of a question is read: each view asks for as much as it shows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proftool::input::{self, AsGprof, SourceLines, StaticCalls};
-use proftool::profile::{Counts, Profile};
+use proftool::profile::{Counts, Profile, SumOfRuns};
 
 use super::super::failure::{self, hinted};
 use super::super::progress::Meter;
@@ -49,12 +49,16 @@ impl Needs {
 
 impl Query {
     pub fn open(&self, needs: Needs) -> anyhow::Result<Profile> {
-        let mut meter = Meter::new();
-        let opened = input::open_with(self.file(), &self.reading(needs), &mut |done, total| {
-            self.read.set(self.read.get().max(done));
-            meter.show(done, total)
-        });
-        let mut profile = opened?;
+        let mut profile = match self.recordings() {
+            [file] => self.open_file(file, needs)?,
+            files => {
+                let mut sum = SumOfRuns::default();
+                for file in files {
+                    sum.add(&self.open_file(file, needs)?);
+                }
+                sum.finish()
+            }
+        };
         let is_counted = profile.counts.as_ref().is_some_and(Counts::are_partial);
         if is_counted && self.picks_samples() {
             // They are those of all threads and of the whole time.
@@ -65,6 +69,24 @@ impl Query {
             );
         }
         Ok(profile)
+    }
+
+    // Of a gmon.out only the first, with which the others are read.
+    fn recordings(&self) -> &[PathBuf] {
+        match (self.files(), &self.binary) {
+            ([first, ..], Some(_)) => std::slice::from_ref(first),
+            (files, _) => files,
+        }
+    }
+
+    fn open_file(&self, file: &Path, needs: Needs) -> anyhow::Result<Profile> {
+        let mut meter = Meter::new();
+        let before = self.read.get();
+        let opened = input::open_with(file, &self.reading(needs), &mut |done, total| {
+            self.read.set(self.read.get().max(before + done));
+            meter.show(done, total)
+        });
+        Ok(opened?)
     }
 
     // With these calls of the code.
@@ -95,7 +117,16 @@ impl Query {
             time: self.time.unwrap_or_default(),
             keeps_times: needs.times,
             program: self.binary.clone(),
-            sum: self.sum.clone(),
+            sum: match &self.binary {
+                Some(_) => self
+                    .files()
+                    .iter()
+                    .skip(1)
+                    .chain(&self.sum)
+                    .cloned()
+                    .collect(),
+                None => self.sum.clone(),
+            },
             folded_weights: self.folded.weights(),
         }
     }

@@ -133,6 +133,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
         by_total: Flat {
             hidden: weights.present().count() - by_total.len() - folded().count(),
             rows: flat::rows(subject, &summary.flat, &by_total, &labels),
+            intervals: summary.flat.intervals.as_ref().map(|it| it.of),
         },
         folded: merged
             .iter()
@@ -227,7 +228,8 @@ impl Report {
     /// The functions by self weight with all their figures, and with what totals are at most for
     /// people.
     fn figures(&self, subject: &Subject) -> Table {
-        let mut columns = Vec::from(flat::figure_columns(self.known()));
+        let intervals = self.by_total.intervals.is_some();
+        let mut columns = flat::figure_columns(self.known(), intervals);
         columns.extend([
             Column::new("name", "function", Role::Name),
             Column::new("line", "hottest line", Role::Aside),
@@ -237,7 +239,7 @@ impl Report {
         let whole = subject.selection.total();
         for (row, line) in &self.functions {
             let place = |line: &HotLine| Cell::Text(format!("{}:{}", line.file, line.line));
-            let mut cells = Vec::from(flat::figures(row, whole));
+            let mut cells = flat::figures(row, whole);
             cells.extend([
                 Cell::name(row.name.clone()),
                 line.as_ref().map_or(Cell::Nothing, place),

@@ -106,7 +106,10 @@ impl Report {
     pub fn reliability(&self, subject: &Subject) -> Vec<Block> {
         let mut blocks = vec![Block::Heading("How reliable is this?".into())];
         blocks.extend(self.trust(subject));
-        blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
+        blocks.extend(match self.by_total.intervals {
+            Some(of) => Some(Block::Line(flat::interval_legend(of))),
+            None => certainty::line(subject, &self.sampling_error).map(Block::Line),
+        });
         blocks
     }
 
@@ -157,8 +160,12 @@ impl Report {
         if let Some(duration) = duration.filter(|&duration| duration > 0) {
             text.push_str(&format!(", recorded over {}", number::duration(duration)));
         }
-        if self.threads.len() > 1 {
-            text.push_str(&format!(", {} threads", self.threads.len()));
+        match subject.profile.runs() {
+            1 if self.threads.len() > 1 => {
+                text.push_str(&format!(", {} threads", self.threads.len()));
+            }
+            1 => {}
+            runs => text.push_str(&format!(" in {runs} runs")),
         }
         blocks.push(Block::Line(text));
         blocks.extend(other_events(subject));

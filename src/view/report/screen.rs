@@ -18,7 +18,7 @@ use crate::analysis::sampling_error::SamplingError;
 use crate::base::{About, CaveatKind};
 use crate::profile::FunctionKind;
 use crate::view::basis::Total;
-use crate::view::flat::Row;
+use crate::view::flat::{self, Row};
 use crate::view::page::{Block, Page};
 use crate::view::question::Question;
 use crate::view::table::{Cell, Column, Role, Table};
@@ -127,28 +127,29 @@ impl Report {
     /// The first functions by self weight.
     fn hot_table(&self, subject: &Subject, rows: usize) -> Table {
         let known = self.known();
+        let [of_self, of_total] = flat::HALF_WIDTHS;
         let mut table = Table::new(vec![
             Column::new("self_percent", "self %", Role::Heat),
+            Column::new(of_self, flat::HALF_WIDTH, Role::Figure),
             Column::new("total_percent", "total %", Role::Figure),
+            Column::new(of_total, flat::HALF_WIDTH, Role::Figure),
             Column::new("name", "hottest functions", Role::Name),
             Column::new("line", "line", Role::Aside),
             Column::new("module", "module", Role::Aside),
         ]);
         let whole = subject.selection.total();
+        let share = |part: u64| Cell::Share { part, whole };
         for (row, line) in self.functions.iter().take(rows) {
             let total = match known {
-                Some(Total::Measured) => Cell::Share {
-                    part: row.total,
-                    whole,
-                },
+                Some(Total::Measured) => share(row.total),
                 _ => Cell::Nothing,
             };
+            let [of_self, of_total] = half_widths(row, whole);
             table.rows.push(vec![
-                Cell::Share {
-                    part: row.self_weight,
-                    whole,
-                },
+                share(row.self_weight),
+                of_self,
                 total,
+                of_total,
                 Cell::name(row.name.clone()),
                 place(line.as_ref()),
                 match &*row.module {
@@ -157,15 +158,7 @@ impl Report {
                 },
             ]);
         }
-        let is_empty = |column: usize| {
-            let mut cells = table.rows.iter().map(|row| &row[column]);
-            cells.all(|cell| matches!(cell, Cell::Nothing))
-        };
-        let empty: Vec<&str> = (1..table.columns.len())
-            .filter(|&column| is_empty(column))
-            .map(|column| table.columns[column].key)
-            .collect();
-        table.without(&empty)
+        without_empty(table)
     }
 
     /// The functions of the user's own code by total, as far as it has names; of a program without
@@ -196,31 +189,29 @@ impl Report {
             true => "your code, by total",
             false => "functions by total",
         };
+        let [of_self, of_total] = flat::HALF_WIDTHS;
         let mut table = Table::new(vec![
             Column::new("total_percent", "total %", Role::Heat),
+            Column::new(of_total, flat::HALF_WIDTH, Role::Figure),
             Column::new("self_percent", "self %", Role::Figure),
+            Column::new(of_self, flat::HALF_WIDTH, Role::Figure),
             Column::new("name", title, Role::Name),
             Column::new("line", "line", Role::Aside),
         ]);
         let whole = subject.selection.total();
+        let share = |part: u64| Cell::Share { part, whole };
         for (row, line) in rows {
+            let [of_self, of_total] = half_widths(row, whole);
             table.rows.push(vec![
-                Cell::Share {
-                    part: row.total,
-                    whole,
-                },
-                Cell::Share {
-                    part: row.self_weight,
-                    whole,
-                },
+                share(row.total),
+                of_total,
+                share(row.self_weight),
+                of_self,
                 Cell::name(row.name.clone()),
                 place(line.as_ref()),
             ]);
         }
-        match rows.iter().all(|(_, line)| line.is_none()) {
-            true => table.without(&["line"]),
-            false => table,
-        }
+        without_empty(table)
     }
 
     /// The commands, where several have work to do.
@@ -317,6 +308,10 @@ impl Report {
             }
             parts.push(text);
         }
+        if let Some(of) = self.by_total.intervals {
+            parts.push(flat::interval_legend(of));
+            return Some(parts.join("; "));
+        }
         match (self.functions.first(), self.sampling_error) {
             (
                 Some((row, _)),
@@ -411,6 +406,27 @@ fn shorten(command: &mut String) {
         command.truncate(at);
         command.push('…');
     }
+}
+
+/// Half the widths of the intervals of a function's self weight and total.
+fn half_widths(row: &Row, whole: u64) -> [Cell; 2] {
+    match row.half_widths {
+        Some(widths) => widths.map(|part| Cell::Share { part, whole }),
+        None => [Cell::Nothing, Cell::Nothing],
+    }
+}
+
+/// The table without columns, but the first, that have no value.
+fn without_empty(table: Table) -> Table {
+    let is_empty = |column: usize| {
+        let mut cells = table.rows.iter().map(|row| &row[column]);
+        cells.all(|cell| matches!(cell, Cell::Nothing))
+    };
+    let empty: Vec<&str> = (1..table.columns.len())
+        .filter(|&column| is_empty(column))
+        .map(|column| table.columns[column].key)
+        .collect();
+    table.without(&empty)
 }
 
 /// The file and the line, without the directory.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::support::bound_to_test;
 use crate::support::record::{PROFTOOL, Room, can_record, is_root, stderr, wait_for};
@@ -200,13 +201,12 @@ fn running_processes_and_whole_machines_are_recorded_without_arguments_and_envir
             let output = room.record(&[&fixed[..], &target].concat());
             assert!(output.status.success(), "{target:?}: {}", stderr(&output));
             let file = room.path("perf.data");
-            let (all, whole) = complete(&file);
-            // The whole machine has samples of others as well, and maybe few of this program.
-            let is_alone = target[0] != "-a";
-            assert!(
-                whole == all && (all > 0 || !is_alone),
-                "{target:?}: {whole} of {all}"
-            );
+            // The whole machine has samples of others as well, and maybe few of this program: to
+            // unwind all of them takes a minute where a compiler runs.
+            if target[0] != "-a" {
+                let (all, whole) = complete(&file);
+                assert!(whole == all && all > 0, "{target:?}: {whole} of {all}");
+            }
             assert_eq!(
                 (count(&file, TOKEN), count(&file, WORD)),
                 (0, 0),
@@ -356,6 +356,8 @@ fn no_memory_of_a_program_is_in_its_recording() {
             let mut in_part = 0;
             while recorder.try_wait().unwrap().is_none() {
                 in_part = in_part.max(found(&part));
+                // What was written stays for longer: copies go once a round of buffers is unwound.
+                std::thread::sleep(Duration::from_millis(5));
             }
             let all = [found(&file), in_part];
             let expected = [is_kept; 2];

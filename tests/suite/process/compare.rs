@@ -314,6 +314,6 @@ fn intervals_need_times_and_are_of_functions() {
         )
     };
     let (status, said) = refused(&[]);
-    assert!(status == 1 && said.contains("has no times"), "{said}");
+    assert!(status == 1 && said.contains("need several runs"), "{said}");
     assert_eq!(refused(&["--by", "module"]).0, 2);
 }

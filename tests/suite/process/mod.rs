@@ -65,6 +65,7 @@ mod record_untrusted;
 mod refused_files;
 mod repair;
 mod rows;
+mod runs;
 mod scan;
 mod scan_chosen;
 mod scan_decoding;
