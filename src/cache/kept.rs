@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{FILE_LIMIT, Place, Rows, encode};
 
-/// The most bytes of keys and values that are kept in one place. What is asked for now counts more than
-/// what was before.
+/// The most bytes of keys and values that are kept in one place. What is asked for now counts more
+/// than what was before.
 const LIMIT: usize = FILE_LIMIT as usize / 2;
 
 /// What is kept in one place, by keys of `N` bytes.
@@ -51,8 +51,8 @@ impl<const N: usize> Kept<N> {
         self.known()?.get(key)
     }
 
-    /// Adds a value, unless one of this key is new already. Once one cannot be encoded, or all are too
-    /// many, nothing new is kept.
+    /// Adds a value, unless one of this key is new already. Once one cannot be encoded, or all are
+    /// too many, nothing new is kept.
     pub fn add(&self, key: [u8; N], value: &impl Serialize) {
         let mut fresh = self.fresh();
         if fresh.is_closed || fresh.rows.contains_key(&key) {

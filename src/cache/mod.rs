@@ -7,14 +7,14 @@
 //!           contents
 //! ```
 //!
-//! The contents reveal where the kernel's functions are and what programs contain, so only their owner
-//! may read the directory and its files. The cache is not used if they belong to somebody else, if
-//! others may read them, or if a symbolic link leads to them. Code that reads contents checks them like
-//! any other input. A new file replaces the old one only when it is complete. If anything fails,
-//! proftool goes on without the cache.
+//! The contents reveal where the kernel's functions are and what programs contain, so only their
+//! owner may read the directory and its files. The cache is not used if they belong to somebody
+//! else, if others may read them, or if a symbolic link leads to them. Code that reads contents
+//! checks them like any other input. A new file replaces the old one only when it is complete. If
+//! anything fails, proftool goes on without the cache.
 //!
-//! Contents are values in the format of [postcard](https://postcard.jamesmunns.com): as a whole, or many
-//! of them by key, as [`Rows`].
+//! Contents are values in the format of [postcard](https://postcard.jamesmunns.com): as a whole, or
+//! many of them by key, as [`Rows`].
 
 mod kept;
 mod rows;
@@ -102,8 +102,8 @@ pub fn encode(value: &impl Serialize) -> Option<Vec<u8>> {
 
 /// The value that consists of these bytes, all of them.
 ///
-/// Bytes of any kind are safe to decode: a text is taken from them, and a list grows with what is read, as
-/// serde does not believe a stated length of more than a megabyte.
+/// Bytes of any kind are safe to decode: a text is taken from them, and a list grows with what is
+/// read, as serde does not believe a stated length of more than a megabyte.
 pub fn decode<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<T> {
     let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
     rest.is_empty().then_some(value)
@@ -166,7 +166,8 @@ impl Cache {
         self.make_room(name)
     }
 
-    /// Removes the files that were not used for longest until the others fit, except the newest one.
+    /// Removes the files that were not used for longest until the others fit, except the newest
+    /// one.
     fn make_room(&self, newest: &str) -> Option<()> {
         let mut files: Vec<(i64, Vec<u8>, u64)> = Vec::new();
         let mut total: u64 = 0;

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Functions are those of the samples: the same [`Identities`] give them. Where only calls between
-//! these are wanted, only their code is read. Which nameless code is a part of one takes all code of
-//! a file: that is kept for the next start.
+//! these are wanted, only their code is read. Which nameless code is a part of one takes all code
+//! of a file: that is kept for the next start.
 
 mod kept;
 

@@ -19,8 +19,8 @@
 //!
 //! The physical function of an address is the one whose symbol contains it; calls that were
 //! inlined into it are frames of their own. An address without a name stays apart from every
-//! other: it is identified by its function's start if unwind tables have it or code leads there, else by
-//! itself.
+//! other: it is identified by its function's start if unwind tables have it or code leads there,
+//! else by itself.
 
 mod address_lookup;
 mod assemble;

@@ -45,8 +45,8 @@ impl Callers {
     }
 }
 
-/// All calls of a file; `None` if they are too many. `exported` are the addresses by which other files
-/// find functions.
+/// All calls of a file; `None` if they are too many. `exported` are the addresses by which other
+/// files find functions.
 pub(super) fn contents(calls: &Calls, exported: impl Iterator<Item = u64>) -> Option<Vec<u8>> {
     let start = |id: CodeFunctionId| calls.functions[id].symbol.start.0;
     let mut called: BTreeMap<u64, Called> = BTreeMap::new();

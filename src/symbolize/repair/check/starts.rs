@@ -99,8 +99,8 @@ impl Checks<'_, '_> {
         self.has_lost_callers(frame) || self.is_interrupted(frame)
     }
 
-    /// Whether the caller of a frame in code is missing that nothing has interrupted, and with whose
-    /// function no program or thread starts for certain.
+    /// Whether the caller of a frame in code is missing that nothing has interrupted, and with
+    /// whose function no program or thread starts for certain.
     fn has_lost_callers(&self, frame: FrameId) -> bool {
         let has_called = matches!(self.trace.frames[frame].address, CodeAddress::Return(_));
         let Some((place, _)) = self.place(frame) else {
