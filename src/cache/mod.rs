@@ -36,7 +36,7 @@ pub use self::kept::Kept;
 pub use self::rows::Rows;
 
 /// The last byte counts the formats of what is kept, so that no other one is misread.
-const MAGIC: &[u8; 8] = b"proftoo3";
+const MAGIC: &[u8; 8] = b"proftoo4";
 /// The largest file that is read or written, in bytes.
 const FILE_LIMIT: u64 = 64 << 20;
 /// What all files may have together, in bytes. Beyond it those go that were not used for longest.

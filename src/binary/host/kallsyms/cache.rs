@@ -3,21 +3,24 @@
 //! ```text
 //!   key    the start of the kernel (boot_id), its build (notes), and what its list begins with for
 //!          this user: names are hidden from some
-//!   rows   all zero: in one file core as start and end, and text, in the other when it was read
-//!          1, start of a symbol: its size and name, and its module
+//!   head   length: u8, then in one file core as start and end, and text, in the other when it was
+//!          read
+//!   list   lines of the functions in core, without the digits that all addresses there begin with,
+//!          or of all others; and the line behind each, where that function ends
 //! ```
 
 use std::io::Read;
-use std::iter;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kallsyms, KernelFunction, Symbol};
+use super::Kallsyms;
+use super::list::{DIGITS, List};
 use crate::base::Avma;
-use crate::cache::{Cache, Contents, Rows};
+use crate::cache::{self, Cache, Contents};
 use crate::files;
 
 // The kernel's own symbols, and the others.
@@ -44,14 +47,10 @@ pub(super) fn load_others(
     list: &Path,
     after: Option<SystemTime>,
 ) -> Option<Kallsyms> {
-    let rows = Rows::of(cache.load(OTHERS, &key(list)?)?)?;
-    let Row::Read(read) = rows.get(&HEAD)? else {
-        return None;
-    };
-    (read > after?).then(|| Kallsyms {
-        kept: Some(Arc::new(KeptSymbols(rows))),
-        ..Kallsyms::default()
-    })
+    let contents = cache.load(OTHERS, &key(list)?)?;
+    let (read, from): (SystemTime, usize) = head(&contents)?;
+    let list = contents.bytes().get(from..)?;
+    (read > after?).then(|| Kallsyms::parse(list))
 }
 
 // It does not matter if that fails.
@@ -62,9 +61,8 @@ pub(super) fn store_others(
     read: SystemTime,
 ) -> Option<()> {
     let core = kernel.core.clone()?;
-    let are = |symbol: &&Symbol| !core.contains(&symbol.start);
-    let head = (HEAD, Row::Read(read));
-    cache.store(OTHERS, &key(list)?, &rows(kernel, head, are)?)
+    let lines = lines(kernel, 0, |start| !core.contains(&start));
+    cache.store(OTHERS, &key(list)?, &[headed(&read)?, lines].concat())
 }
 
 // What tells one start of a kernel from another, and what this user sees of it.
@@ -81,75 +79,53 @@ fn key(list: &Path) -> Option<Vec<u8>> {
 // `None` if the symbols cannot be kept: they are hidden, or mixed with those of modules.
 fn written(kernel: &Kallsyms) -> Option<Vec<u8>> {
     let core = kernel.core.clone()?;
-    let head = (HEAD, Row::Kernel(core.start, core.end, kernel.text?.0));
-    rows(kernel, head, |symbol| core.contains(&symbol.start))
+    let head = headed(&(core.start, core.end, kernel.text?.0))?;
+    let lines = lines(kernel, common_digits(&core), |start| core.contains(&start));
+    Some([head, lines].concat())
 }
 
-fn rows<'k>(
-    kernel: &'k Kallsyms,
-    head: ([u8; 9], Row<'k>),
-    are: impl Fn(&&Symbol) -> bool,
-) -> Option<Vec<u8>> {
-    let symbols = kernel.symbols.iter().filter(are).map(|symbol| {
-        let function = kernel.function(symbol);
-        // Not the end, which has nine bytes more.
-        let row = Row::Symbol(function.size, function.name, function.module);
-        (key_of(symbol.start), row)
-    });
-    Rows::contents(iter::once(head).chain(symbols))
-}
-
-const HEAD: [u8; 9] = [0; 9];
-
-fn key_of(start: u64) -> [u8; 9] {
-    let mut key = [1; 9];
-    key[1..].copy_from_slice(&start.to_be_bytes());
-    key
-}
-
-#[derive(Serialize, Deserialize)]
-enum Row<'k> {
-    // The start and end of the core, and its text.
-    Kernel(u64, u64, u64),
-    // When the others were read.
-    Read(SystemTime),
-    // The size of a symbol, its name, and its module.
-    Symbol(u64, &'k str, Option<&'k str>),
-}
-
-// Looked up where they were read, as few of them are asked for.
-#[derive(Debug)]
-pub(super) struct KeptSymbols(Rows<9>);
-
-impl KeptSymbols {
-    pub(super) fn len(&self) -> usize {
-        self.0.keys().len().saturating_sub(1)
+// The lines of some functions, without so many digits of their addresses, and of what ends them.
+fn lines(kernel: &Kallsyms, digits: usize, are: impl Fn(u64) -> bool) -> Vec<u8> {
+    let mut lines = Vec::new();
+    let mut is_open = false;
+    for symbol in kernel.symbols() {
+        let is_wanted = symbol.is_code() && are(symbol.start);
+        if is_wanted || is_open {
+            lines.extend_from_slice(symbol.text.get(digits..).unwrap_or_default());
+            lines.push(b'\n');
+        }
+        is_open = is_wanted;
     }
+    lines
+}
 
-    pub(super) fn at(&self, address: Avma) -> Option<KernelFunction<'_>> {
-        let (key, row) = self.0.at_or_before(&key_of(address.0))?;
-        let Row::Symbol(size, name, module) = row else {
-            return None;
-        };
-        let start = u64::from_be_bytes(*key.last_chunk()?);
-        (address.0.checked_sub(start)? < size).then_some(KernelFunction {
-            start: Avma(start),
-            size,
-            name,
-            module,
-        })
-    }
+// How many digits the addresses from the start to the end of a range have in common, but the last.
+fn common_digits(range: &Range<u64>) -> usize {
+    let same = (range.start ^ range.end).leading_zeros() as usize / 4;
+    same.min(DIGITS - 1)
+}
+
+fn headed(head: &impl Serialize) -> Option<Vec<u8>> {
+    let mut head = cache::encode(head)?;
+    head.insert(0, u8::try_from(head.len()).ok()?);
+    Some(head)
+}
+
+// The head of contents, and where what follows begins.
+fn head<'c, T: Deserialize<'c>>(contents: &'c Contents) -> Option<(T, usize)> {
+    let (&length, rest) = contents.bytes().split_first()?;
+    let head = rest.get(..length.into())?;
+    Some((cache::decode(head)?, usize::from(length) + 1))
 }
 
 fn read(contents: Contents) -> Option<Kallsyms> {
-    let rows = Rows::of(contents)?;
-    let Row::Kernel(start, end, text) = rows.get(&HEAD)? else {
-        return None;
-    };
+    let ((start, end, text), from) = head(&contents)?;
+    let core = start..end;
+    let base = start & !(u64::MAX >> (common_digits(&core) * 4));
     Some(Kallsyms {
+        list: Some(Arc::new(List::kept(contents, from, base))),
         text: Some(Avma(text)),
-        core: Some(start..end),
-        kept: Some(Arc::new(KeptSymbols(rows))),
+        core: Some(core),
         ..Kallsyms::default()
     })
 }

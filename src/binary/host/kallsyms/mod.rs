@@ -8,6 +8,7 @@
 //! To users without the right to see the addresses, the kernel shows them all as zero.
 
 mod cache;
+mod list;
 
 use std::io::Read;
 use std::ops::Range;
@@ -15,19 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use memchr::memchr_iter;
-
-use self::cache::KeptSymbols;
-use crate::base::{Avma, utf8};
+use self::list::{Line, List};
+use crate::base::Avma;
 use crate::binary::Error;
 use crate::cache::Cache;
 use crate::files;
 
 const SIZE_LIMIT: u64 = 256 << 20;
-// Longer names are passed over, in bytes.
-const NAME_LIMIT: usize = 8 << 10;
-// The last symbol of all reaches to the end of its page.
-const PAGE: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelFunction<'k> {
@@ -38,17 +33,6 @@ pub struct KernelFunction<'k> {
     pub name: &'k str,
     /// The module that it belongs to; `None` for the kernel itself.
     pub module: Option<&'k str>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Symbol {
-    start: u64,
-    end: u64,
-    // Where its name is, and that of its module.
-    name: (u32, u32),
-    module: Option<u32>,
-    // Other symbols only end what stands before them.
-    is_code: bool,
 }
 
 /// The functions of a running kernel, sorted.
@@ -64,17 +48,13 @@ struct Symbol {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Kallsyms {
-    symbols: Vec<Symbol>,
-    names: String,
-    modules: Vec<Box<str>>,
+    list: Option<Arc<List>>,
     text: Option<Avma>,
     hidden: bool,
-    // Where the kernel's own symbols are, without its modules, if no module lies between them.
-    // Within it nothing changes until the next start.
+    // Where the kernel's own symbols are, from the first function to the last symbol, if no module
+    // lies between them. Within it nothing changes until the next start.
     core: Option<Range<u64>>,
-    // Those symbols, if they were kept before; then no others are here.
-    kept: Option<Arc<KeptSymbols>>,
-    // If only those symbols are here: the list with the others.
+    // If only those symbols are here, as a cache kept them: the list with the others.
     others: Option<Others>,
 }
 
@@ -117,7 +97,7 @@ impl Kallsyms {
                 limit: SIZE_LIMIT,
             });
         }
-        Ok(Kallsyms::parse(&bytes))
+        Ok(Kallsyms::of(bytes))
     }
 
     /// Reads the list of the running kernel, for a recording that was `made` at this time. A cache
@@ -133,14 +113,14 @@ impl Kallsyms {
         cache: &Arc<Cache>,
         made: Option<SystemTime>,
     ) -> Result<Kallsyms, Error> {
-        if let Some(mut cached) = cache::load(cache, path) {
-            cached.others = Some(Others {
+        if let Some(mut kernel) = cache::load(cache, path) {
+            kernel.others = Some(Others {
                 path: path.to_owned(),
                 cache: cache.clone(),
                 made,
                 list: Arc::default(),
             });
-            return Ok(cached);
+            return Ok(kernel);
         }
         let list = Kallsyms::read(path)?;
         cache::store(cache, path, &list);
@@ -149,42 +129,25 @@ impl Kallsyms {
 
     /// Reads a list that is in memory. Lines that are not understood are passed over.
     pub fn parse(list: &[u8]) -> Kallsyms {
-        let mut all = Kallsyms::default();
-        let mut from = 0;
-        for end in memchr_iter(b'\n', list).chain([list.len()]) {
-            all.line(&list[from..end]);
-            from = end + 1;
-        }
-        let code = all.symbols.iter().filter(|symbol| symbol.is_code);
-        all.hidden = code.clone().count() > 0 && code.clone().all(|symbol| symbol.start == 0);
-        if all.hidden {
-            all.symbols.clear();
-            return all;
-        }
-        // Of the names of one address the last in the list is kept, as perf does: the kernel lists
-        // `__do_sys_read`, `__ia32_sys_read`, `__x64_sys_read` in this order.
-        all.symbols.sort_by_key(|symbol| symbol.start);
-        all.symbols.dedup_by(|later, first| {
-            let alias = later.start == first.start;
-            if alias && later.is_code {
-                *first = *later;
+        Kallsyms::of(list.to_vec())
+    }
+
+    fn of(list: Vec<u8>) -> Kallsyms {
+        let mut seen = Seen::default();
+        let list = List::sorted(list, |is_first, line| {
+            if is_first {
+                seen = Seen::default();
             }
-            alias
+            seen.add(line);
         });
-        let mut next: Option<u64> = None;
-        for symbol in all.symbols.iter_mut().rev() {
-            let page = || {
-                symbol
-                    .start
-                    .saturating_add(1)
-                    .checked_next_multiple_of(PAGE)
-            };
-            symbol.end = next.or_else(page).unwrap_or(u64::MAX);
-            next = Some(symbol.start);
+        let hidden = seen.has_code && !seen.has_address;
+        Kallsyms {
+            list: (!hidden).then(|| Arc::new(list)),
+            text: seen.text,
+            hidden,
+            core: seen.core.filter(|_| !seen.is_mixed && !hidden),
+            others: None,
         }
-        all.core = core(&all.symbols);
-        all.symbols.retain(|symbol| symbol.is_code);
-        all
     }
 
     /// Whether the list names functions but hides their addresses.
@@ -194,13 +157,17 @@ impl Kallsyms {
 
     /// How many functions there are.
     pub fn len(&self) -> usize {
-        let kept = self.kept.as_ref().map_or(0, |kept| kept.len());
-        self.symbols.len().saturating_add(kept)
+        let functions = self.symbols().filter(Line::is_code);
+        functions.count()
     }
 
     /// Whether there are no functions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn symbols(&self) -> impl Iterator<Item = Line<'_>> {
+        self.list.iter().flat_map(|list| list.symbols())
     }
 
     /// Where the kernel's text begins: the address of `_text`, or of `_stext` where that is not
@@ -217,98 +184,41 @@ impl Kallsyms {
         {
             return others.list.get_or_init(|| others.read()).at(address);
         }
-        if let Some(kept) = &self.kept {
-            return kept.at(address);
-        }
-        let after = self.symbols.partition_point(|s| s.start <= address.0);
-        let symbol = self.symbols.get(after.checked_sub(1)?)?;
-        if address.0 >= symbol.end {
-            return None;
-        }
-        Some(self.function(symbol))
-    }
-
-    fn function(&self, symbol: &Symbol) -> KernelFunction<'_> {
-        let module = symbol.module.and_then(|m| self.modules.get(m as usize));
-        KernelFunction {
-            start: Avma(symbol.start),
-            size: symbol.end.saturating_sub(symbol.start),
-            name: named(&self.names, symbol.name),
-            module: module.map(|module| &**module),
-        }
-    }
-
-    fn line(&mut self, line: &[u8]) -> Option<()> {
-        if line.len() > NAME_LIMIT {
-            return None;
-        }
-        let mut words = line
-            .split(u8::is_ascii_whitespace)
-            .filter(|word| !word.is_empty());
-        let start = number(words.next()?)?;
-        let kind = words.next()?;
-        let name = &*utf8(words.next()?);
-        // Other symbols may have the same address, and only one of them is kept.
-        if name == "_text" || (name == "_stext" && self.text.is_none()) {
-            self.text = Some(Avma(start));
-        }
-        let is_code = matches!(kind, b"T" | b"t" | b"W" | b"w");
-        let module = words
-            .next()
-            .map(utf8)
-            .and_then(|word| self.module(word.trim_matches(['[', ']'])));
-        let at = self.names.len();
-        if is_code {
-            self.names.push_str(name);
-        }
-        self.symbols.push(Symbol {
-            start,
-            end: start,
-            name: (
-                u32::try_from(at).ok()?,
-                u32::try_from(self.names.len()).ok()?,
-            ),
-            module,
-            is_code,
-        });
-        Some(())
-    }
-
-    // The symbols of one module stand together.
-    fn module(&mut self, name: &str) -> Option<u32> {
-        if self.modules.last().is_none_or(|last| **last != *name) {
-            self.modules.push(name.into());
-        }
-        u32::try_from(self.modules.len().checked_sub(1)?).ok()
+        self.list.as_ref()?.at(address.0)
     }
 }
 
-// A number of up to 16 hexadecimal digits.
-fn number(word: &[u8]) -> Option<u64> {
-    let digits = (1..=16).contains(&word.len()).then_some(word)?;
-    digits.iter().try_fold(0, |number, &digit| {
-        let digit = char::from(digit).to_digit(16)?;
-        Some(number << 4 | u64::from(digit))
-    })
+// What the lines of a list show together.
+#[derive(Default)]
+struct Seen {
+    text: Option<Avma>,
+    has_code: bool,
+    has_address: bool,
+    core: Option<Range<u64>>,
+    has_module_behind: bool,
+    is_mixed: bool,
 }
 
-// From the first function to the last symbol of the kernel itself, if no module is between. Symbols
-// are sorted, and each ends where the next one begins.
-fn core(symbols: &[Symbol]) -> Option<Range<u64>> {
-    let is_own = |symbol: &&Symbol| symbol.module.is_none();
-    let first = symbols
-        .iter()
-        .filter(is_own)
-        .find(|symbol| symbol.is_code)?;
-    let last = symbols.iter().rfind(is_own)?;
-    let core = first.start..last.start;
-    let mut modules = symbols.iter().filter(|symbol| symbol.module.is_some());
-    let is_apart = !modules.any(|symbol| core.contains(&symbol.start));
-    is_apart.then_some(core)
-}
-
-fn named(names: &str, (from, to): (u32, u32)) -> &str {
-    names.get(from as usize..to as usize).unwrap_or_default()
+impl Seen {
+    fn add(&mut self, line: &Line) {
+        // Other symbols may have the same address, and only one of them counts.
+        if line.name == b"_text" || (line.name == b"_stext" && self.text.is_none()) {
+            self.text = Some(Avma(line.start));
+        }
+        self.has_code |= line.is_code();
+        self.has_address |= line.is_code() && line.start != 0;
+        match &mut self.core {
+            None if line.module.is_none() && line.is_code() => {
+                self.core = Some(line.start..line.start);
+            }
+            Some(_) if line.module.is_some() => self.has_module_behind = true,
+            Some(core) => {
+                core.end = line.start;
+                self.is_mixed |= self.has_module_behind;
+            }
+            None => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -330,5 +240,27 @@ mod tests {
         assert_eq!(kernel.at(Avma(0x20)).map(|f| f.size), Some(0xfe0));
         assert_eq!(kernel.at(Avma(0xf)), None);
         assert_eq!(kernel.text(), None);
+    }
+
+    #[test]
+    fn symbols_of_a_module_stand_in_any_order() {
+        let kernel = "ffffffff81000000 T _text\nffffffff81000010 t next\n";
+        let module = "ffffffffc0a01000 t late\t[mod]\nffffffffc0a00000 t early\t[mod]\n";
+        let odd = "ffffffffc0a02000\tt \u{e9}\u{a0} [odd]\r";
+        let kernel = Kallsyms::parse(format!("{kernel}{module}{odd}").as_bytes());
+        let named = |address| {
+            kernel
+                .at(Avma(address))
+                .map(|it| (it.name, it.size, it.module))
+        };
+        let next = 0xffff_ffff_c0a0_0000 - 0xffff_ffff_8100_0010;
+        assert_eq!(named(0xffff_ffff_8100_0010), Some(("next", next, None)));
+        let early = named(0xffff_ffff_c0a0_0fff);
+        assert_eq!(early, Some(("early", 0x1000, Some("mod"))));
+        let late = named(0xffff_ffff_c0a0_1000);
+        assert_eq!(late, Some(("late", 0x1000, Some("mod"))));
+        let odd = named(0xffff_ffff_c0a0_2fff);
+        assert_eq!(odd, Some(("\u{e9}\u{a0}", 0x1000, Some("odd"))));
+        assert_eq!(kernel.len(), 5);
     }
 }
