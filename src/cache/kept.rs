@@ -97,7 +97,7 @@ impl<const N: usize> Kept<N> {
                 .iter()
                 .map(|(key, value)| (key, value.as_slice())),
         );
-        let rows = rows.into_iter().map(|(key, value)| Some((*key, value)));
+        let rows = rows.into_iter().map(|(key, value)| (*key, value));
         self.place.as_ref()?.store(&Rows::of_encoded(rows)?)
     }
 

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Contents, decode, encode};
+use super::{Contents, decode};
 
 /// Values by keys of `N` bytes. Numbers in keys are big-endian, so that bytes sort as numbers do.
 #[derive(Debug)]
@@ -32,22 +32,31 @@ impl<const N: usize> Rows<N> {
 
     /// The contents of these rows, which come sorted by key; `None` if there are too many.
     pub fn contents<V: Serialize>(rows: impl IntoIterator<Item = ([u8; N], V)>) -> Option<Vec<u8>> {
-        let encoded = rows
-            .into_iter()
-            .map(|(key, value)| Some((key, encode(&value)?)));
-        Rows::of_encoded(encoded)
+        Rows::joined(rows, |values, value| {
+            postcard::to_extend(&value, values).ok()
+        })
     }
 
-    pub(super) fn of_encoded<B: AsRef<[u8]>>(
-        rows: impl Iterator<Item = Option<([u8; N], B)>>,
+    pub(super) fn of_encoded<'v>(
+        rows: impl Iterator<Item = ([u8; N], &'v [u8])>,
+    ) -> Option<Vec<u8>> {
+        Rows::joined(rows, |mut values, value| {
+            values.extend_from_slice(value);
+            Some(values)
+        })
+    }
+
+    // `put` appends a value to those before it.
+    fn joined<V>(
+        rows: impl IntoIterator<Item = ([u8; N], V)>,
+        put: impl Fn(Vec<u8>, V) -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
         let (mut number, mut keys) = (0u32, Vec::new());
         let (mut ends, mut values) = (Vec::new(), Vec::new());
-        for row in rows {
-            let (key, value) = row?;
+        for (key, value) in rows {
             number = number.checked_add(1)?;
             keys.extend(key);
-            values.extend(value.as_ref());
+            values = put(values, value)?;
             ends.extend(u32::try_from(values.len()).ok()?.to_le_bytes());
         }
         Some([&number.to_le_bytes()[..], &keys, &ends, &values].concat())
