@@ -1,7 +1,5 @@
 //! The calls of a file in reverse: the callers of each function.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::base::IdVec;
@@ -49,43 +47,60 @@ impl Callers {
 /// files find functions.
 pub(super) fn contents(calls: &Calls, exported: impl Iterator<Item = u64>) -> Option<Vec<u8>> {
     let start = |id: CodeFunctionId| calls.functions[id].symbol.start.0;
-    let mut called: BTreeMap<u64, Called> = BTreeMap::new();
-    for exported in exported {
-        called.entry(exported).or_default().may_be_entered = true;
-    }
+    let mut exported: Vec<u64> = exported.collect();
+    exported.sort_unstable();
+    exported.dedup();
+    let called = calls.functions.enumerate().map(|(id, function)| Called {
+        is_function: true,
+        may_be_entered: function.pointers_in_data > 0 || exported.binary_search(&start(id)).is_ok(),
+        calls: Vec::new(),
+    });
+    let mut called: Vec<Called> = called.collect();
     let mut is_called = IdVec::filled(false, calls.functions.len());
     for site in &calls.sites {
         let Callee::Function(callee) = site.callee else {
             continue;
         };
-        let called = called.entry(start(callee)).or_default();
         let at = match site.kind {
             CallKind::Pointer => {
-                called.may_be_entered = true;
+                called[callee.index()].may_be_entered = true;
                 continue;
             }
             CallKind::Tail => None,
             CallKind::Call | CallKind::Import => Some(site.at.0),
         };
         is_called[callee] |= site.caller != callee;
-        called.calls.push((start(site.caller), at));
+        called[callee.index()].calls.push((start(site.caller), at));
     }
     for jump in &calls.inside_jumps {
         is_called[jump.callee] = true;
-        let called = called.entry(start(jump.callee)).or_default();
-        called.calls.push((start(jump.caller), None));
+        called[jump.callee.index()]
+            .calls
+            .push((start(jump.caller), None));
     }
     for (id, function) in calls.functions.enumerate() {
-        let called = called.entry(start(id)).or_default();
-        called.is_function = true;
         // A part goes with its function. What nothing calls is dead, or reached in a way that
         // is not seen: by an address in a form of its own.
         let is_reached = is_called[id] || function.part_of.is_some();
-        called.may_be_entered |= function.pointers_in_data > 0 || !is_reached;
+        called[id.index()].may_be_entered |= !is_reached;
+        called[id.index()].calls.sort_unstable();
     }
-    let called = called.into_iter().map(|(start, mut called)| {
-        called.calls.sort_unstable();
-        (start.to_be_bytes(), called)
+    // Other files may know something by an address where no function of this one starts.
+    let functions = calls.functions.iter().as_slice();
+    let is_none = |at: &u64| {
+        let found = functions.binary_search_by_key(at, |function| function.symbol.start.0);
+        found.is_err()
+    };
+    let others = exported.into_iter().filter(is_none).map(|start| {
+        let called = Called {
+            may_be_entered: true,
+            ..Called::default()
+        };
+        (start, called)
     });
-    Rows::contents(called)
+    let starts = calls.functions.ids().map(start);
+    let mut rows: Vec<(u64, Called)> = starts.zip(called).chain(others).collect();
+    rows.sort_by_key(|&(start, _)| start);
+    let rows = rows.into_iter();
+    Rows::contents(rows.map(|(start, called)| (start.to_be_bytes(), called)))
 }
