@@ -172,6 +172,18 @@ impl<'b> FileTables<'b> {
         named.map(|(id, _)| id).collect()
     }
 
+    /// Whether a function is, by its name, a part of another one.
+    pub(super) fn is_named_as_part(&self, id: CodeFunctionId) -> bool {
+        self.names().are_parts[id]
+    }
+
+    /// Whether two functions may have one name but for what marks a part. Most have not, and their
+    /// names need not be compared.
+    pub(super) fn may_share_a_name(&self, a: CodeFunctionId, b: CodeFunctionId) -> bool {
+        let wholes = &self.names().wholes;
+        wholes[a] == wholes[b]
+    }
+
     fn names(&self) -> &FunctionNames {
         self.names.get_or_init(|| FunctionNames::read(self))
     }
@@ -183,6 +195,8 @@ struct FunctionNames {
     split: FxHashSet<String>,
     /// For each function the hash of its name without what marks a part; 0 for none.
     wholes: IdVec<CodeFunctionId, u64>,
+    /// For each function whether its name marks it as a part.
+    are_parts: IdVec<CodeFunctionId, bool>,
 }
 
 impl FunctionNames {
@@ -190,6 +204,7 @@ impl FunctionNames {
         let mut names = FunctionNames {
             split: FxHashSet::default(),
             wholes: IdVec::filled(0, tables.symbols.len()),
+            are_parts: IdVec::filled(false, tables.symbols.len()),
         };
         let functions = tables.binary.functions().iter();
         for (function, id) in functions.zip(&tables.ids) {
@@ -202,6 +217,7 @@ impl FunctionNames {
             }
             if let Some(id) = *id {
                 names.wholes[id] = FxBuildHasher.hash_one(whole);
+                names.are_parts[id] = whole != name;
             }
         }
         names

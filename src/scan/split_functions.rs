@@ -157,10 +157,15 @@ impl<'a> Traces<'a> {
 
     fn may_be(&mut self, id: CodeFunctionId) -> MayBe {
         let tables = self.tables;
-        *self.may_be[id].get_or_insert_with(|| match tables.name(id) {
-            Some(name) if whole(&name) != &*name => MayBe::Named,
-            None if tables.symbols[id].source == SymbolSource::Unwind => MayBe::Nameless,
-            _ => MayBe::No,
+        *self.may_be[id].get_or_insert_with(|| {
+            if tables.is_named_as_part(id) {
+                MayBe::Named
+            } else if tables.symbols[id].source == SymbolSource::Unwind && tables.name(id).is_none()
+            {
+                MayBe::Nameless
+            } else {
+                MayBe::No
+            }
         })
     }
 
@@ -352,6 +357,9 @@ impl<'a> Parts<'a> {
 
     /// Whether these are two parts by name, also where the whole is not in the file.
     fn share_a_name(&self, a: CodeFunctionId, b: CodeFunctionId) -> bool {
+        if !self.tables.may_share_a_name(a, b) {
+            return false;
+        }
         match (self.tables.name(a), self.tables.name(b)) {
             // Two whole functions of one name are two functions.
             (Some(a), Some(b)) => whole(&a) == whole(&b) && (whole(&a) != a || whole(&b) != b),
