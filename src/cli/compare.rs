@@ -12,8 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use proftool::base::{About, CaveatKind, Caveats, Event};
-use proftool::compare::{Comparison, Runs, Side};
+use proftool::compare::{Comparison, Runs, Side, Work};
 use proftool::export::json;
+use proftool::input::SourceLines;
+use proftool::names::short_name;
+use proftool::profile::{Counts, Filter, FunctionId, Profile};
 use proftool::view::compare::Compared;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -65,6 +68,9 @@ pub struct Args {
     /// Keep the recordings here.
     #[arg(long, value_name = "DIR", requires = "command")]
     keep: Option<PathBuf>,
+    /// Compare weights per call of a function, or per event.
+    #[arg(long, value_name = "NAME")]
+    per_work: Option<String>,
     #[command(flatten)]
     query: Query,
     #[command(flatten)]
@@ -86,7 +92,10 @@ Examples:
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut runs = Runs::default();
-    let mut compared = Read::default();
+    let mut compared = Read {
+        per_work: args.per_work.clone(),
+        ..Read::default()
+    };
     let sides = if !args.command.is_empty() {
         args.run_commands(&mut |side, file| {
             compared.add(&mut runs, side, &args.query.of_file(file), args.runs == 1)
@@ -144,6 +153,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 #[derive(Default)]
 struct Read {
     event: Option<Event>,
+    per_work: Option<String>,
 }
 
 impl Read {
@@ -156,6 +166,7 @@ impl Read {
     ) -> anyhow::Result<()> {
         let needs = Needs {
             times: is_single,
+            lines: SourceLines::OfSamples,
             ..Needs::STACKS
         };
         let profile = query.open(needs)?;
@@ -182,8 +193,49 @@ impl Read {
         let main = query.event(&profile)?.filter(|_| is_single);
         let times = main.and_then(|event| query.times(&profile, event));
         runs.add(side, &profile, &selection, times.as_ref());
+        if let Some(name) = &self.per_work {
+            runs.set_work(side, work(&profile, name, query.file())?);
+        }
         Ok(())
     }
+}
+
+// How much a run did: the calls of the functions of this name, if all were counted, else the weight
+// of the event.
+fn work(profile: &Profile, name: &str, file: &Path) -> anyhow::Result<Work> {
+    let is_named = |id: FunctionId| {
+        let function = &profile.functions[id];
+        function.name == name || short_name(function) == name
+    };
+    let counts = profile.counts.as_ref();
+    let is_whole = |counts: &&Counts| {
+        let mut named = profile
+            .functions
+            .ids()
+            .filter(|id| is_named(*id))
+            .peekable();
+        named.peek().is_some() && named.all(|id| counts.has_all_of(id))
+    };
+    let amount = match (counts.filter(is_whole), &profile.events_named(name)[..]) {
+        (Some(counts), _) => {
+            let calls = counts.calls().iter().filter(|call| is_named(call.to));
+            calls.map(|call| call.calls).sum()
+        }
+        (None, &[event]) => profile.select(event, &Filter::default()).total(),
+        (None, _) => 0,
+    };
+    if amount == 0 {
+        let text = format!(
+            "{}: neither calls of {name} nor such an event",
+            file.display()
+        );
+        let hint = "all calls of the function have to be counted: --record --counts";
+        return Err(hinted(text, Some(hint.into())));
+    }
+    Ok(Work {
+        name: name.to_owned(),
+        amount,
+    })
 }
 
 impl Args {

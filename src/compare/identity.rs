@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Side;
 use crate::base::Language;
 use crate::names::stem;
-use crate::profile::{Function, FunctionKind, Profile};
+use crate::profile::{Function, FunctionKind, Line, Profile};
 
 /// The name of all code of a module that has no symbols: its addresses differ from build to build.
 pub(super) const NO_SYMBOL: &str = "[no symbol]";
@@ -35,6 +35,8 @@ pub(super) struct Shown {
     pub module: Box<str>,
     /// What the name is written in.
     pub language: Language,
+    /// Where it is declared, if that is known.
+    pub declared_at: Option<Box<Line>>,
 }
 
 /// The functions of all runs, numbered.
@@ -73,6 +75,7 @@ impl Identities {
             linkage_name: function.linkage_name.clone(),
             module: module.as_str().into(),
             language: function.language,
+            declared_at: function.declared_at.clone(),
         });
         Some(number)
     }

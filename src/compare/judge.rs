@@ -1,7 +1,7 @@
 //! From figures of runs to verdicts.
 
 use super::row::Row;
-use super::run::Run;
+use super::run::{ArcFigures, Run};
 use super::statistics::{Difference, MISSED, Mean, needed_runs};
 use super::{CAUSE, Change, LARGE, SAME, SINGLE, Verdict};
 
@@ -147,17 +147,44 @@ impl<'a> Judge<'a> {
     }
 
     /// The row of the caller for which most of a function's difference is, and its part.
-    pub fn cause(&self, row: &Row, own: &Change) -> Option<(usize, Change)> {
-        let callers = row.callers.iter().map(|(place, runs)| {
-            let values = runs
-                .each_ref()
-                .map(|runs| runs.iter().map(|it| it.own).collect());
-            (*place, self.measure(&values, row))
+    pub fn caller(&self, row: &Row, own: &Change) -> Option<(usize, Change)> {
+        let parts = row.callers.iter().map(|(place, runs)| {
+            let own = |runs: &Vec<ArcFigures>| runs.iter().map(|it| it.own).collect();
+            (*place, runs.each_ref().map(own))
         });
+        Some(self.cause(row, own, parts)?.0)
+    }
+
+    /// The line on which most of a function's difference is, counted from its declaration, and its
+    /// part. Where lines were inserted or removed, the same code has other lines, which differ by
+    /// more than the function does.
+    pub fn line(&self, row: &Row, own: &Change) -> Option<(i64, Change)> {
+        let parts = row.lines.iter();
+        let parts = parts.map(|(line, runs)| (*line, runs.clone()));
+        let (cause, others) = self.cause(row, own, parts)?;
+        let is_moved = others > (1.0 - CAUSE) * own.difference().abs() + own.error();
+        (row.absorbed.is_empty() && !is_moved).then_some(cause)
+    }
+
+    // Of several parts the one that most of a difference is of, and how much the others differ.
+    fn cause<K>(
+        &self,
+        row: &Row,
+        own: &Change,
+        parts: impl Iterator<Item = (K, [Vec<f64>; 2])>,
+    ) -> Option<((K, Change), f64)> {
+        let parts = parts.map(|(key, values)| (key, self.measure(&values, row)));
+        let parts: Vec<(K, Measured)> = parts.collect();
         let part = |it: &Measured| it.difference.estimate / own.difference();
-        let (place, measured) = callers.max_by(|a, b| part(&a.1).total_cmp(&part(&b.1)))?;
+        let sum = |it: &(K, Measured)| it.1.difference.estimate.abs();
+        let (number, all) = (parts.len(), parts.iter().map(sum).sum::<f64>());
+        let largest = parts
+            .into_iter()
+            .max_by(|a, b| part(&a.1).total_cmp(&part(&b.1)));
+        let (key, measured) = largest?;
         let is_found = measured.difference.p_value() <= MISSED;
-        let is_cause = row.callers.len() > 1 && is_found && part(&measured) >= CAUSE;
-        is_cause.then(|| (place, self.change(&measured, is_found, MISSED)))
+        let is_cause = number > 1 && is_found && part(&measured) >= CAUSE;
+        let others = all - measured.difference.estimate.abs();
+        is_cause.then(|| ((key, self.change(&measured, is_found, MISSED)), others))
     }
 }

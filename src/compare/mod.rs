@@ -34,7 +34,7 @@ use self::row::Row;
 use self::run::Run;
 use self::statistics::discoveries;
 use crate::base::{Caveats, Event, Language};
-use crate::profile::{Profile, Selection, TimedRows};
+use crate::profile::{Line, Profile, Selection, TimedRows};
 
 pub use self::matching::Match;
 
@@ -67,7 +67,17 @@ pub enum Side {
 pub struct Runs {
     identities: Identities,
     sides: [Vec<Run>; 2],
+    work: Option<Work>,
     caveats: Caveats,
+}
+
+/// How much a run did: calls of a function, or the weight of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The function or the event.
+    pub name: String,
+    /// The number.
+    pub amount: u64,
 }
 
 impl Runs {
@@ -83,6 +93,15 @@ impl Runs {
         let run = Run::of(profile, selection, times, (side, &mut self.identities));
         self.sides[side as usize].push(run);
         self.caveats.merge(&profile.caveats);
+    }
+
+    /// Takes the weights of the last run of a side as they would be if it had done as much as the
+    /// first run of all.
+    pub fn set_work(&mut self, side: Side, work: Work) {
+        let first = self.work.get_or_insert_with(|| work.clone()).amount;
+        if let Some(run) = self.sides[side as usize].last_mut() {
+            run.scale(first as f64 / work.amount as f64);
+        }
     }
 }
 
@@ -146,6 +165,11 @@ impl Change {
         self.new - self.base
     }
 
+    // The standard error of the difference, near enough.
+    fn error(&self) -> f64 {
+        (self.interval[1] - self.interval[0]) / 4.0
+    }
+
     /// The difference in percent of the base; `None` where that is 0.
     pub fn percent(&self) -> Option<f64> {
         (self.base > 0.0).then(|| 100.0 * self.difference() / self.base)
@@ -204,6 +228,15 @@ pub struct Cause {
     pub change: Change,
 }
 
+/// A line that explains most of its function's difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineCause {
+    /// The line, as the new side has it.
+    pub line: Line,
+    /// The part of the function's own weight that is on it.
+    pub change: Change,
+}
+
 /// A caller that calls more or less often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallsBy {
@@ -236,6 +269,8 @@ pub struct FunctionChange {
     pub calls: Option<Calls>,
     /// Who called it in the time by which it differs.
     pub cause: Option<Cause>,
+    /// Where in it the weight is by which it differs.
+    pub line: Option<LineCause>,
     /// Who calls it more or less often, if most of the difference is of one caller.
     pub calls_by: Option<CallsBy>,
     /// Functions that only one side has and whose weight was counted here on that side: they were
@@ -254,6 +289,8 @@ pub struct Comparison {
     pub samples: [u64; 2],
     /// All of the time.
     pub time: Change,
+    /// The work that weights are of, where it is not that of each run.
+    pub work: Option<Work>,
     /// All functions of either side; changes first, the largest difference first.
     pub functions: Vec<FunctionChange>,
     /// What is unknown about the runs.
@@ -269,8 +306,18 @@ impl Comparison {
         let (time, of_functions) = changes(&judge, &rows);
         let functions = rows.iter().zip(of_functions);
         let functions = functions.filter_map(|(row, [own, total])| {
-            let cause = own.verdict.is_change().then(|| judge.cause(row, &own));
-            FunctionChange::of(row, &rows, &runs.identities, [own, total], cause.flatten())
+            let mut change = FunctionChange::of(row, &rows, &runs.identities, [own, total])?;
+            if own.verdict.is_change() {
+                change.cause = judge.caller(row, &own).and_then(|(place, change)| {
+                    let caller = caller(&rows[place], &runs.identities)?;
+                    Some(Cause { caller, change })
+                });
+                change.line = judge.line(row, &own).and_then(|(line, change)| {
+                    let line = row.place(line, &runs.identities)?;
+                    Some(LineCause { line, change })
+                });
+            }
+            Some(change)
         });
         let mut functions: Vec<FunctionChange> = functions.collect();
         functions.sort_by(FunctionChange::by_weight);
@@ -279,6 +326,7 @@ impl Comparison {
             runs: sides.map(<[Run]>::len),
             samples: sides.map(|runs| runs.iter().map(|run| run.samples).sum()),
             time,
+            work: runs.work.clone(),
             functions,
             caveats: runs.caveats.clone(),
         }
@@ -313,28 +361,28 @@ fn changes(judge: &Judge, rows: &[Row]) -> (Change, Vec<[Change; 2]>) {
     (time, of_functions.collect())
 }
 
+// A row as a caller.
+fn caller(row: &Row, identities: &Identities) -> Option<Caller> {
+    let shown = row.shown(identities)?;
+    Some(Caller {
+        name: shown.name.clone(),
+        language: shown.language,
+    })
+}
+
 impl FunctionChange {
-    // Of a row among others: what changed of its own weight and its total, and the row of the
-    // caller that explains most of the former.
+    // Of a row among others: what changed of its own weight and its total, without causes.
     fn of(
         row: &Row,
         rows: &[Row],
         identities: &Identities,
         [own, total]: [Change; 2],
-        cause: Option<(usize, Change)>,
     ) -> Option<FunctionChange> {
         let shown = row.shown(identities)?;
         let base = row.pair.numbers[0].and_then(|it| identities.shown(Side::Base, it));
         let was = base.filter(|base| base.name != shown.name);
         let calls = Calls::of(&row.values(|it| it.calls));
         let calls_by = calls.and_then(|calls| row.calls_by(calls));
-        let caller = |place: usize| {
-            let shown = rows[place].shown(identities)?;
-            Some(Caller {
-                name: shown.name.clone(),
-                language: shown.language,
-            })
-        };
         let absorbed = row.absorbed.iter().filter_map(|&number| {
             let shown = [Side::New, Side::Base].map(|side| identities.shown(side, number));
             Some(shown.into_iter().flatten().next()?.name.clone())
@@ -349,12 +397,10 @@ impl FunctionChange {
             own,
             total,
             calls,
-            cause: cause.and_then(|(place, change)| {
-                let caller = caller(place)?;
-                Some(Cause { caller, change })
-            }),
+            cause: None,
+            line: None,
             calls_by: calls_by.and_then(|(place, calls)| {
-                let caller = caller(place)?;
+                let caller = caller(&rows[place], identities)?;
                 Some(CallsBy { caller, calls })
             }),
             absorbed: absorbed.collect(),

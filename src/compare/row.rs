@@ -1,11 +1,14 @@
 //! The figures of a function in each run of both sides.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::identity::{Identities, Shown};
 use super::matching::Pair;
 use super::run::{ArcFigures, Figures, Run};
 use super::{CAUSE, Calls, Side};
+use crate::profile::Line;
 
 /// What is compared.
 #[derive(Clone, Debug)]
@@ -16,6 +19,8 @@ pub(super) struct Row {
     pub figures: [Vec<Figures>; 2],
     /// By the row of the caller: what its calls have in each run.
     pub callers: FxHashMap<usize, [Vec<ArcFigures>; 2]>,
+    /// By line, counted from the declaration: its own weight there in each run.
+    pub lines: BTreeMap<i64, [Vec<f64>; 2]>,
     /// The numbers of functions whose own weight is counted here, as the other side has them here.
     pub absorbed: Vec<u32>,
 }
@@ -33,6 +38,15 @@ impl Row {
         let [base, new] = self.pair.numbers;
         let new = new.and_then(|it| identities.shown(Side::New, it));
         new.or_else(|| identities.shown(Side::Base, base?))
+    }
+
+    /// The line of the source that is this far after the declaration, as on the side that is shown.
+    pub fn place(&self, line: i64, identities: &Identities) -> Option<Line> {
+        let declared = self.shown(identities)?.declared_at.as_ref()?;
+        Some(Line {
+            line: u32::try_from(i64::from(declared.line) + line).ok()?,
+            file: declared.file.clone(),
+        })
     }
 
     /// The function's number on the side that has it, on the new one if both have.
@@ -81,6 +95,7 @@ pub(super) fn rows(pairs: &[Pair], sides: [&[Run]; 2]) -> Vec<Row> {
             pair: *pair,
             figures: sides.map(|runs| vec![Figures::default(); runs.len()]),
             callers: FxHashMap::default(),
+            lines: BTreeMap::new(),
             absorbed: Vec::new(),
         })
         .collect();
@@ -88,6 +103,11 @@ pub(super) fn rows(pairs: &[Pair], sides: [&[Run]; 2]) -> Vec<Row> {
         for (number, run) in runs.iter().enumerate() {
             for (function, figures) in &run.functions {
                 rows[places[side][function]].figures[side][number] = *figures;
+            }
+            for ((function, line), weight) in &run.lines {
+                let empty = || sides.map(|runs| vec![0.0; runs.len()]);
+                let lines = &mut rows[places[side][function]].lines;
+                lines.entry(*line).or_insert_with(empty)[side][number] = *weight;
             }
             for ((from, to), arc) in &run.arcs {
                 let known = (places[side].get(from), places[side].get(to));

@@ -6,7 +6,8 @@ use super::Side;
 use super::identity::Identities;
 use crate::base::IdVec;
 use crate::profile::{
-    Counts, FunctionId, Links, PathId, PathWeights, Profile, Selection, Step, TimedRows,
+    Counts, FunctionId, Links, PathId, PathWeights, Profile, SelectedRow, Selection, Step,
+    TimedRows,
 };
 
 /// The number of parts into which the time of a single run is divided, at most twice as many.
@@ -51,6 +52,9 @@ pub(super) struct Run {
     pub functions: FxHashMap<u32, Figures>,
     /// By the numbers of caller and callee.
     pub arcs: FxHashMap<(u32, u32), ArcFigures>,
+    /// The own weight of functions by line, counted from the declaration, which moves with what is
+    /// above the function.
+    pub lines: FxHashMap<(u32, i64), f64>,
 }
 
 impl Run {
@@ -92,6 +96,23 @@ impl Run {
         run
     }
 
+    /// Multiplies all weights.
+    pub fn scale(&mut self, factor: f64) {
+        self.total *= factor;
+        self.weight *= factor;
+        self.variance *= factor * factor;
+        for figures in self.functions.values_mut() {
+            figures.own *= factor;
+            figures.total *= factor;
+            figures.variance *= factor * factor;
+        }
+        for arc in self.arcs.values_mut() {
+            arc.own *= factor;
+            arc.through *= factor;
+        }
+        self.lines.values_mut().for_each(|weight| *weight *= factor);
+    }
+
     fn add_weights(
         &mut self,
         profile: &Profile,
@@ -113,6 +134,9 @@ impl Run {
             };
             let weight = row.weight as f64;
             self.functions.entry(function).or_default().own += weight;
+            if let Some(line) = self::line(profile, row) {
+                *self.lines.entry((function, line)).or_default() += weight;
+            }
             if let Some(caller) = caller(row.path) {
                 self.arcs.entry((caller, function)).or_default().own += weight;
             }
@@ -226,4 +250,12 @@ impl Run {
             }
         }
     }
+}
+
+// Where in its function a sample was taken: the number of lines after the declaration.
+fn line(profile: &Profile, row: &SelectedRow) -> Option<i64> {
+    let function = &profile.functions[profile.paths[row.path].function];
+    let declared = function.declared_at.as_ref()?;
+    let line = &profile.lines[row.line?];
+    (line.file == declared.file).then(|| i64::from(line.line) - i64::from(declared.line))
 }

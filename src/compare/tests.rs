@@ -1,9 +1,9 @@
 //! Laws of comparisons, on runs that are made here.
 
-use super::{Comparison, FunctionChange, Match, Runs, Side, Verdict};
+use super::{Comparison, FunctionChange, Match, Runs, Side, Verdict, Work};
 use crate::base::{Event, Sampling, WeightSum};
 use crate::profile::{
-    Builder, CallCount, Counts, EventId, Filter, Function, Module, Profile, Thread,
+    Builder, CallCount, Counts, EventId, Filter, Function, Line, Module, Profile, Thread,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -322,4 +322,82 @@ fn a_side_with_one_run_varies_as_the_other_does() {
     assert_eq!(of(&comparison, "a").own.verdict, Verdict::Undecided);
     let comparison = compared(&base, &[run(&[("main;a", 2000)])]);
     assert_eq!(of(&comparison, "a").own.verdict, Verdict::Worse);
+}
+
+/// Runs of a function that is declared on a line, with samples on further ones.
+fn runs_on_lines(declared: u32, lines: &[(u32, u64)]) -> Vec<Profile> {
+    let run = |number: u64| {
+        let line = |line: u32| Line {
+            file: "app.c".into(),
+            line,
+        };
+        let mut builder = Builder::default();
+        let event = builder.sampled_event(Event::named("cpu-clock"), Sampling::Drawn);
+        let module = builder.module(Module {
+            name: "app".into(),
+            path: "app".into(),
+        });
+        let parse = builder.function(Function {
+            declared_at: Some(Box::new(line(declared))),
+            ..Function::named("parse", module)
+        });
+        let thread = builder.thread(Thread::new(1, 1, "app"));
+        let path = builder.path(None, parse, false);
+        for (at, samples) in lines {
+            let samples = samples + number % 3;
+            let at = builder.line(line(*at));
+            let weight = WeightSum::equal(samples * MILLISECOND, samples);
+            builder.sample(event, thread, path, Some(at), weight);
+        }
+        builder.finish()
+    };
+    (0..6).map(run).collect()
+}
+
+// The function is 40 lines further down, and one of its lines takes longer.
+#[test]
+fn the_line_that_takes_longer_is_named_as_it_is_now() {
+    let base = runs_on_lines(10, &[(12, 300), (15, 400)]);
+    let new = runs_on_lines(50, &[(52, 300), (55, 600)]);
+    let comparison = compared(&base, &new);
+    let parse = of(&comparison, "parse");
+    assert_eq!(parse.own.verdict, Verdict::Worse);
+    let cause = parse.line.as_ref().expect("one line");
+    assert_eq!((&*cause.line.file, cause.line.line), ("app.c", 55));
+    assert_eq!(cause.change.difference(), 200.0 * MILLISECOND as f64);
+}
+
+// A line was inserted above it: no line of the function is what it was.
+#[test]
+fn no_line_is_named_where_lines_have_moved() {
+    let base = runs_on_lines(10, &[(12, 300), (15, 400)]);
+    let new = runs_on_lines(10, &[(12, 300), (16, 600)]);
+    let comparison = compared(&base, &new);
+    let parse = of(&comparison, "parse");
+    assert_eq!((parse.own.verdict, &parse.line), (Verdict::Worse, &None));
+}
+
+#[test]
+fn runs_that_did_more_are_compared_as_if_they_had_not() {
+    let mut runs = Runs::default();
+    let mut event = None;
+    for (side, work) in [(Side::Base, 1000), (Side::New, 3000)] {
+        for number in 0..6 {
+            let profile = run(&[("main;parse", work + number), ("main", work / 5)]);
+            let selection = profile.select(EventId::new(0), &Filter::default());
+            event = Some(selection.event().clone());
+            runs.add(side, &profile, &selection, None);
+            runs.set_work(
+                side,
+                Work {
+                    name: "parse".into(),
+                    amount: work,
+                },
+            );
+        }
+    }
+    let comparison = Comparison::of(event.expect("an event"), &runs);
+    assert_eq!(comparison.work.as_ref().map(|it| it.amount), Some(1000));
+    assert_eq!(comparison.time.verdict, Verdict::Same);
+    assert_eq!(of(&comparison, "parse").own.verdict, Verdict::Same);
 }

@@ -6,7 +6,7 @@ use super::number;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
 use crate::base::{Language, Unit};
-use crate::compare::{Change, Comparison, FunctionChange, SAME, Verdict};
+use crate::compare::{Change, Comparison, FunctionChange, SAME, Verdict, Work};
 use crate::names::{Form, Label, Mark, Names, in_form, stem};
 
 /// How many functions of a kind are listed where only their number matters.
@@ -112,7 +112,14 @@ impl<'a> Compared<'a> {
             let noun = if runs[side] == 1 { "run" } else { "runs" };
             format!("{} ({} {noun})", self.sides[side], runs[side])
         };
-        format!("{} a run: base {}, new {}", event.name, side(0), side(1))
+        let (base, new) = (side(0), side(1));
+        match &self.comparison.work {
+            None => format!("{} a run: base {base}, new {new}", event.name),
+            Some(Work { name, amount }) => {
+                let amount = number::grouped(*amount);
+                format!("{} per {amount} {name}: base {base}, new {new}", event.name)
+            }
+        }
     }
 
     // `2.31 s → 2.44 s, +5.4 % (95 %: +4.2 to +6.6 %): worse`
@@ -262,6 +269,7 @@ impl<'a> Compared<'a> {
             Column::new("function", "function", Role::Name),
             Column::new("module", "module", Role::Aside),
             Column::new("match", "match", Role::Aside),
+            Column::new("line", "line", Role::Aside),
             Column::new("cause", "called by", Role::Aside),
         ]);
         for (place, it) in functions {
@@ -291,6 +299,10 @@ impl<'a> Compared<'a> {
                 self.name(place, it),
                 Cell::Text(it.module.to_string()),
                 Cell::Text(it.matched.name().to_owned()),
+                it.line.as_ref().map_or(Cell::Nothing, |it| {
+                    let file = it.line.file.rsplit('/').next().unwrap_or_default();
+                    Cell::Text(format!("{file}:{}", it.line.line))
+                }),
                 it.cause.as_ref().map_or(Cell::Nothing, |cause| {
                     Cell::Text(called(
                         &cause.caller.name,
@@ -300,14 +312,7 @@ impl<'a> Compared<'a> {
                 }),
             ]);
         }
-        match table
-            .rows
-            .iter()
-            .all(|row| row.last() == Some(&Cell::Nothing))
-        {
-            true => table.without(&["cause"]),
-            false => table,
-        }
+        table.without_empty(&["line", "cause"])
     }
 
     fn name(&self, place: usize, it: &FunctionChange) -> Cell {

@@ -337,4 +337,16 @@ impl Table {
         }
         self
     }
+
+    /// Takes those of the columns with these keys away in which no row has anything.
+    pub fn without_empty(self, keys: &[&str]) -> Table {
+        let is_empty = |column: usize| {
+            let mut cells = self.rows.iter().map(|row| &row[column]);
+            cells.all(|cell| matches!(cell, Cell::Nothing))
+        };
+        let columns = self.columns.iter().enumerate();
+        let empty = columns.filter(|(place, it)| keys.contains(&it.key) && is_empty(*place));
+        let empty: Vec<&str> = empty.map(|(_, column)| column.key).collect();
+        self.without(&empty)
+    }
 }

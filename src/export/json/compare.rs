@@ -1,13 +1,14 @@
-//! A comparison: `runs {base, new}`, `time {base, new, change {low, high, percent|null}, verdict,
+//! A comparison: `runs {base, new}`, `per_work {name, amount}|null`, `time {base, new, change {low, high, percent|null}, verdict,
 //! more_runs|null}`, `functions [{name, label, module, base {self, total, calls|null}, new {…},
 //! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict,
 //! exact, match, was|null, more_runs|null, absorbed [name], calls_by {name, base,
-//! new}|null}]` and `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
+//! new}|null, line {file, line, base, new, change {…}}|null}]` and `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
 //!
 //! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of
 //! the interval of the difference, and `percent` is the estimate. `verdict` is of the function's
 //! own weight: `better`, `worse`, `same`, `undecided`, `large`, `new` or `gone`. `exact` is true if
-//! calls are equal in all runs of each side. `arcs` has the calls that explain most of a function's
+//! calls are equal in all runs of each side. `line` is the one that most of the difference is on.
+//! `per_work` is the work that weights are of, where runs did different amounts. `arcs` has the calls that explain most of a function's
 //! difference. `total` and `samples` of the document are the mean of the new runs, and all samples.
 
 use std::io::{self, Write};
@@ -76,6 +77,22 @@ struct FunctionItem<'a> {
     more_runs: Option<u64>,
     absorbed: &'a [Box<str>],
     calls_by: Option<CallerItem<'a>>,
+    line: Option<LineItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct WorkItem<'a> {
+    name: &'a str,
+    amount: u64,
+}
+
+#[derive(Serialize)]
+struct LineItem<'a> {
+    file: &'a str,
+    line: u32,
+    #[serde(flatten)]
+    weights: Sides<f64>,
+    change: ChangeFields,
 }
 
 #[derive(Serialize)]
@@ -117,6 +134,12 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
     let [base, new] = comparison.runs;
     out.write_all(b"\"runs\":")?;
     value(out, &Sides { base, new })?;
+    out.write_all(b",\n\"per_work\":")?;
+    let work = comparison.work.as_ref().map(|work| WorkItem {
+        name: &work.name,
+        amount: work.amount,
+    });
+    value(out, &work)?;
     out.write_all(b",\n\"time\":")?;
     let time = &comparison.time;
     value(
@@ -190,6 +213,15 @@ fn function<'a>(label: &'a str, it: &'a FunctionChange) -> FunctionItem<'a> {
                 name: &by.caller.name,
                 calls: Sides { base, new },
             })
+        }),
+        line: it.line.as_ref().map(|it| LineItem {
+            file: &it.line.file,
+            line: it.line.line,
+            weights: Sides {
+                base: it.change.base,
+                new: it.change.new,
+            },
+            change: change(&it.change),
         }),
     }
 }

@@ -45,6 +45,14 @@ const DOUBTS: usize = 2;
 const ON_CODE: [CaveatKind; 2] = [CaveatKind::NoSymbols, CaveatKind::GeneratedCode];
 /// The most characters of a name in a command.
 const IN_COMMANDS: usize = 40;
+/// The columns of which a program may have nothing.
+const MAYBE_EMPTY: [&str; 5] = [
+    flat::HALF_WIDTHS[0],
+    flat::HALF_WIDTHS[1],
+    "total_percent",
+    "line",
+    "module",
+];
 /// The most steps of a path.
 const STEPS: usize = 8;
 
@@ -158,7 +166,7 @@ impl Report {
                 },
             ]);
         }
-        without_empty(table)
+        table.without_empty(&MAYBE_EMPTY)
     }
 
     /// The functions of the user's own code by total, as far as it has names; of a program without
@@ -211,7 +219,7 @@ impl Report {
                 place(line.as_ref()),
             ]);
         }
-        without_empty(table)
+        table.without_empty(&MAYBE_EMPTY)
     }
 
     /// The commands, where several have work to do.
@@ -414,19 +422,6 @@ fn half_widths(row: &Row, whole: u64) -> [Cell; 2] {
         Some(widths) => widths.map(|part| Cell::Share { part, whole }),
         None => [Cell::Nothing, Cell::Nothing],
     }
-}
-
-/// The table without columns, but the first, that have no value.
-fn without_empty(table: Table) -> Table {
-    let is_empty = |column: usize| {
-        let mut cells = table.rows.iter().map(|row| &row[column]);
-        cells.all(|cell| matches!(cell, Cell::Nothing))
-    };
-    let empty: Vec<&str> = (1..table.columns.len())
-        .filter(|&column| is_empty(column))
-        .map(|column| table.columns[column].key)
-        .collect();
-    table.without(&empty)
 }
 
 /// The file and the line, without the directory.

@@ -317,3 +317,20 @@ fn intervals_need_times_and_are_of_functions() {
     assert!(status == 1 && said.contains("need several runs"), "{said}");
     assert_eq!(refused(&["--by", "module"]).0, 2);
 }
+
+#[test]
+fn work_that_is_not_known_is_refused() {
+    let sides = runs("work", 0);
+    let output = proftool(&["compare", "--per-work", "parse", "--base"])
+        .args(&sides[0])
+        .arg("--new")
+        .args(&sides[1])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("calls of parse") && said.contains("--record --counts"),
+        "{said}"
+    );
+}
