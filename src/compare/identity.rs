@@ -24,6 +24,32 @@ pub(super) struct Identity {
     pub file: Option<Box<str>>,
 }
 
+impl Identity {
+    // `None` for marks, which are no functions.
+    fn of(profile: &Profile, function: &Function) -> Option<Identity> {
+        let file = match function.kind {
+            FunctionKind::Mark => return None,
+            FunctionKind::Unknown => None,
+            FunctionKind::Named | FunctionKind::Row => {
+                let line = function.declared_at.as_ref();
+                line.map(|line| line.file.rsplit('/').next().unwrap_or(&line.file))
+            }
+        };
+        Some(Identity {
+            stem: stem(name(function)).into(),
+            module: without_version(&profile.modules[function.module].name).into(),
+            file: file.map(Into::into),
+        })
+    }
+}
+
+fn name(function: &Function) -> &str {
+    match function.kind {
+        FunctionKind::Unknown => NO_SYMBOL,
+        _ => &function.name,
+    }
+}
+
 /// What a side shows of it.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
@@ -49,21 +75,7 @@ pub(super) struct Identities {
 impl Identities {
     /// The number of a function; `None` for marks, which are no functions.
     pub fn number(&mut self, side: Side, profile: &Profile, function: &Function) -> Option<u32> {
-        let module = &profile.modules[function.module].name;
-        let (name, file) = match function.kind {
-            FunctionKind::Mark => return None,
-            FunctionKind::Unknown => (NO_SYMBOL, None),
-            FunctionKind::Named | FunctionKind::Row => {
-                let line = function.declared_at.as_ref();
-                let file = line.map(|line| line.file.rsplit('/').next().unwrap_or(&line.file));
-                (&*function.name, file)
-            }
-        };
-        let identity = Identity {
-            stem: stem(name).into(),
-            module: without_version(module).into(),
-            file: file.map(Into::into),
-        };
+        let identity = Identity::of(profile, function)?;
         let next = self.shown.len() as u32;
         let number = *self.numbers.entry(identity.clone()).or_insert(next);
         if number == next {
@@ -71,13 +83,18 @@ impl Identities {
         }
         let shown = &mut self.shown[number as usize].1[side as usize];
         shown.get_or_insert_with(|| Shown {
-            name: name.into(),
+            name: name(function).into(),
             linkage_name: function.linkage_name.clone(),
-            module: module.as_str().into(),
+            module: profile.modules[function.module].name.as_str().into(),
             language: function.language,
             declared_at: function.declared_at.clone(),
         });
         Some(number)
+    }
+
+    /// The number that a function has already.
+    pub fn find(&self, profile: &Profile, function: &Function) -> Option<u32> {
+        self.numbers.get(&Identity::of(profile, function)?).copied()
     }
 
     pub fn len(&self) -> usize {

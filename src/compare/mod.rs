@@ -28,13 +28,15 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use rustc_hash::FxHashMap;
+
 use self::identity::Identities;
 use self::judge::{Judge, Measured};
 use self::row::Row;
 use self::run::Run;
 use self::statistics::discoveries;
-use crate::base::{Caveats, Event, Language};
-use crate::profile::{Line, Profile, Selection, TimedRows};
+use crate::base::{Caveats, Event, IdVec, Language};
+use crate::profile::{FunctionId, Line, Profile, Selection, TimedRows};
 
 pub use self::matching::Match;
 
@@ -276,6 +278,8 @@ pub struct FunctionChange {
     /// Functions that only one side has and whose weight was counted here on that side: they were
     /// inlined here, or split off.
     pub absorbed: Vec<Box<str>>,
+    /// The number of the function on each side that has it.
+    numbers: [Option<u32>; 2],
 }
 
 /// The answer.
@@ -331,6 +335,25 @@ impl Comparison {
             caveats: runs.caveats.clone(),
         }
     }
+
+    /// The place in this comparison of each function of a profile, which is one of these runs of a
+    /// side, or their sum; `None` for marks and for functions that did not run.
+    pub fn places(
+        &self,
+        runs: &Runs,
+        side: Side,
+        profile: &Profile,
+    ) -> IdVec<FunctionId, Option<usize>> {
+        let places = self.functions.iter().enumerate();
+        let places = places.filter_map(|(place, it)| Some((it.numbers[side as usize]?, place)));
+        let places: FxHashMap<u32, usize> = places.collect();
+        let place = |function| {
+            let number = runs.identities.find(profile, function)?;
+            places.get(&number).copied()
+        };
+        let places: Vec<_> = profile.functions.iter().map(place).collect();
+        places.into()
+    }
 }
 
 // The change of all time, and those of each function's own weight and total. All figures that are
@@ -371,6 +394,11 @@ fn caller(row: &Row, identities: &Identities) -> Option<Caller> {
 }
 
 impl FunctionChange {
+    /// Whether runs of a side have a sample or a call of it.
+    pub fn is_on(&self, side: Side) -> bool {
+        self.numbers[side as usize].is_some()
+    }
+
     // Of a row among others: what changed of its own weight and its total, without causes.
     fn of(
         row: &Row,
@@ -404,6 +432,7 @@ impl FunctionChange {
                 Some(CallsBy { caller, calls })
             }),
             absorbed: absorbed.collect(),
+            numbers: row.pair.numbers,
         })
     }
 
