@@ -11,16 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
+use proftool::analysis::tree::{Collapse, Direction, Stacks};
 use proftool::base::{About, CaveatKind, Caveats, Event};
 use proftool::compare::{Comparison, Runs, Side, Work};
-use proftool::export::json;
+use proftool::export::{html, json, svg};
 use proftool::input::SourceLines;
 use proftool::names::short_name;
-use proftool::profile::{Counts, Filter, FunctionId, Profile};
+use proftool::profile::{Counts, Filter, FunctionId, Profile, SumOfRuns};
 use proftool::view::compare::Compared;
+use proftool::view::{Names, Subject};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::advice::Situation;
 use super::answer::{self, Forms};
 use super::failure::{self, Misused, hinted, tell};
 use super::look::{Format, Look};
@@ -94,6 +97,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut runs = Runs::default();
     let mut compared = Read {
         per_work: args.per_work.clone(),
+        sum: args.is_picture().then(SumOfRuns::default),
         ..Read::default()
     };
     let sides = if !args.command.is_empty() {
@@ -120,6 +124,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = "nothing to compare: --base FILE… --new FILE…, or -- OLD ::: NEW";
         return Err(Misused(text.into()).into());
     };
+    let new = compared.sum.zip(compared.query);
     let event = compared.event.context("the recordings have no samples")?;
     let comparison = Comparison::of(event, &runs);
     let sides = [&*sides[0], &*sides[1]];
@@ -146,6 +151,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     let situation = args.query.shown_by("compare");
+    if let Some((sum, query)) = new {
+        return args.draw((sum, &query), &runs, &compared, (&known, &situation));
+    }
     answer::give(&args.look.output, &situation, &known, &forms)
 }
 
@@ -154,6 +162,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 struct Read {
     event: Option<Event>,
     per_work: Option<String>,
+    // The new runs, where they are drawn, and what was asked of the last of them.
+    sum: Option<SumOfRuns>,
+    query: Option<Query>,
 }
 
 impl Read {
@@ -195,6 +206,10 @@ impl Read {
         runs.add(side, &profile, &selection, times.as_ref());
         if let Some(name) = &self.per_work {
             runs.set_work(side, work(&profile, name, query.file())?);
+        }
+        if let (Side::New, Some(sum)) = (side, &mut self.sum) {
+            sum.add(&profile);
+            self.query = Some(query.clone());
         }
         Ok(())
     }
@@ -239,6 +254,40 @@ fn work(profile: &Profile, name: &str, file: &Path) -> anyhow::Result<Work> {
 }
 
 impl Args {
+    fn is_picture(&self) -> bool {
+        matches!(self.look.output.format, Format::Svg | Format::Html)
+    }
+
+    // The flame graph of the new runs, and the page around it.
+    fn draw(
+        &self,
+        (sum, query): (SumOfRuns, &Query),
+        runs: &Runs,
+        compared: &Compared,
+        (caveats, situation): (&Caveats, &Situation),
+    ) -> anyhow::Result<ExitCode> {
+        let profile = sum.finish();
+        query.refuse_without_stacks(&profile, "a flame graph")?;
+        let selection = query.select(&profile)?;
+        let subject = Subject::new(&profile, &selection, self.look.names_or(Names::Full));
+        let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+        let picture = svg::Picture {
+            tree: &tree,
+            layout: &tree.flame_layout(svg::least(selection.total())),
+            direction: Direction::TopDown,
+            depth: None,
+        };
+        let places = compared.comparison.places(runs, Side::New, &profile);
+        let changes = compared.frames(&places);
+        let output = &self.look.output;
+        answer::give_picture(output, situation, caveats, &|out| match output.format {
+            Format::Html => {
+                html::changes::write(out, &compared.page(), &subject, (&picture, &changes))
+            }
+            _ => svg::write_changes(out, &subject, &picture, &changes),
+        })
+    }
+
     // Runs both commands, and reads each recording as it is made. Returns the names of the sides.
     fn run_commands(
         &self,

@@ -113,6 +113,10 @@ pub enum Format {
     Dot,
     /// For pull requests; of compare.
     Markdown,
+    /// Flame graph of compare.
+    Svg,
+    /// Page of compare.
+    Html,
 }
 
 // The formats of a view, as its help offers them. `dot` is taken everywhere, as
@@ -122,10 +126,10 @@ pub struct Offered(&'static [Format]);
 
 impl Offered {
     pub fn by(command: &str) -> Offered {
-        use Format::{Csv, Dot, Json, Markdown, Text};
+        use Format::{Csv, Dot, Html, Json, Markdown, Svg, Text};
         Offered(match command {
             "graph" | "callgraph" => &[Text, Json, Csv, Dot],
-            "compare" => &[Text, Json, Csv, Markdown],
+            "compare" => &[Text, Json, Csv, Markdown, Svg, Html],
             _ => &[Text, Json, Csv],
         })
     }
@@ -239,8 +243,8 @@ impl Look {
 
     pub fn names(&self) -> Names {
         self.names_or(match self.output.format {
-            Format::Text | Format::Dot | Format::Markdown => Names::Short,
             Format::Json | Format::Csv => Names::Full,
+            _ => Names::Short,
         })
     }
 
@@ -254,7 +258,7 @@ impl Look {
         match (self.limit, self.output.format) {
             (Some(0), _) => None,
             (Some(limit), _) => Some(limit),
-            (None, Format::Text | Format::Markdown) => Some(usual),
+            (None, Format::Text | Format::Markdown | Format::Html) => Some(usual),
             (None, _) => None,
         }
     }
@@ -263,7 +267,7 @@ impl Look {
     pub fn min(&self, usual: f64) -> f64 {
         self.min.unwrap_or(match self.output.format {
             Format::Text | Format::Markdown => usual,
-            Format::Json | Format::Csv | Format::Dot => 0.0,
+            _ => 0.0,
         })
     }
 

@@ -2,15 +2,19 @@
 
 use rustc_hash::FxHashMap;
 
+use super::changes::{ChangedFrames, FrameChange, Tint};
 use super::number;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
-use crate::base::{Language, Unit};
-use crate::compare::{Change, Comparison, FunctionChange, SAME, Verdict, Work};
+use crate::base::{IdVec, Language, Unit};
+use crate::compare::{Change, Comparison, FunctionChange, SAME, Side, Verdict, Work};
 use crate::names::{Form, Label, Mark, Names, in_form, stem};
+use crate::profile::FunctionId;
 
 /// How many functions of a kind are listed where only their number matters.
 const FEW: usize = 3;
+/// How many functions that are gone a picture names.
+const GONE: usize = 10;
 
 /// A function and its place in the comparison.
 type Row<'a> = (usize, &'a FunctionChange);
@@ -106,6 +110,104 @@ impl<'a> Compared<'a> {
         self.rows(functions.take(limit), |it| it.own)
     }
 
+    /// What a flame graph of the new runs shows of each function, by its place in the comparison.
+    pub fn frames(&self, places: &IdVec<FunctionId, Option<usize>>) -> ChangedFrames {
+        let functions = &self.comparison.functions;
+        let of = |place: &Option<usize>| {
+            let change = place.map(|place| self.frame(&functions[place]));
+            change.unwrap_or_default()
+        };
+        let functions: Vec<FrameChange> = places.iter().map(of).collect();
+        ChangedFrames {
+            title: format!("What has changed: {}", self.sides[1]),
+            summary: [self.subject(), self.all()],
+            gone: self.gone(),
+            functions: functions.into(),
+        }
+    }
+
+    fn frame(&self, it: &FunctionChange) -> FrameChange {
+        let has_figures = [it.own, it.total]
+            .iter()
+            .any(|it| it.base > 0.0 || it.new > 0.0);
+        if !has_figures {
+            let text = "inlined on the other side, counted for its caller";
+            return FrameChange {
+                tint: Tint::Neutral,
+                text: text.to_owned(),
+            };
+        }
+        let was = self.was(it).map(|was| format!(" (was {was}?)"));
+        let was = was.unwrap_or_default();
+        if it.own.verdict.is_change() {
+            return FrameChange {
+                tint: match is_more(&it.own) {
+                    true => Tint::Worse,
+                    false => Tint::Better,
+                },
+                text: self.in_words("self", &it.own) + &was,
+            };
+        }
+        FrameChange {
+            tint: match (it.total.verdict.is_change(), is_more(&it.total)) {
+                (false, _) => Tint::Neutral,
+                (true, true) => Tint::WorseByCallees,
+                (true, false) => Tint::BetterByCallees,
+            },
+            text: self.in_words("total", &it.total) + &was,
+        }
+    }
+
+    // `self 82.8 ms to 105.0 ms a run, +26.7 % (+11.0 ms to +33.3 ms): worse`
+    fn in_words(&self, what: &str, change: &Change) -> String {
+        let unit = &self.comparison.event.unit;
+        let [base, new] = [change.base, change.new].map(|it| number::weight(rounded(it), unit));
+        let difference = |value: f64| number::difference(value.round() as i64, unit);
+        let [low, high] = change.interval.map(difference);
+        let growth = match rounded(change.base) {
+            0 => String::new(),
+            of => {
+                let growth = number::growth(change.difference().round() as i64, of);
+                format!(", {growth} %")
+            }
+        };
+        let verdict = change.verdict.name();
+        let per = self.per();
+        format!("{what} {base} to {new} {per}{growth} ({low} to {high}): {verdict}")
+    }
+
+    // What is not in the picture of the new runs.
+    fn gone(&self) -> Option<String> {
+        let functions = self.comparison.functions.iter().enumerate();
+        let (known, other): (Vec<Row>, Vec<Row>) = functions
+            .filter(|(_, it)| !it.is_on(Side::New) && it.total.base > 0.0)
+            .partition(|(_, it)| [it.own, it.total].iter().any(|it| it.verdict.is_change()));
+        let unit = &self.comparison.event.unit;
+        let mut parts: Vec<String> = (known.iter().take(GONE))
+            .map(|&(place, it)| {
+                let weight = number::weight(rounded(it.total.base), unit);
+                format!("{} {weight}", self.label(place))
+            })
+            .collect();
+        let more = known.len().saturating_sub(GONE);
+        if more > 0 {
+            parts.push(format!("{more} more"));
+        }
+        if !other.is_empty() {
+            let noun = if other.len() == 1 {
+                "function"
+            } else {
+                "functions"
+            };
+            parts.push(format!("{} undecided {noun}", other.len()));
+        }
+        let of = match known.is_empty() {
+            true => String::new(),
+            false => format!(" (total {})", self.per()),
+        };
+        (!parts.is_empty()).then(|| format!("Only in base{of}: {}", parts.join(", ")))
+    }
+
     fn subject(&self) -> String {
         let Comparison { runs, event, .. } = self.comparison;
         let side = |side: usize| {
@@ -113,12 +215,14 @@ impl<'a> Compared<'a> {
             format!("{} ({} {noun})", self.sides[side], runs[side])
         };
         let (base, new) = (side(0), side(1));
+        format!("{} {}: base {base}, new {new}", event.name, self.per())
+    }
+
+    // What weights are of: `a run`.
+    fn per(&self) -> String {
         match &self.comparison.work {
-            None => format!("{} a run: base {base}, new {new}", event.name),
-            Some(Work { name, amount }) => {
-                let amount = number::grouped(*amount);
-                format!("{} per {amount} {name}: base {base}, new {new}", event.name)
-            }
+            None => "a run".to_owned(),
+            Some(Work { name, amount }) => format!("per {} {name}", number::grouped(*amount)),
         }
     }
 
@@ -315,9 +419,15 @@ impl<'a> Compared<'a> {
         table.without_empty(&["line", "cause"])
     }
 
+    // What it was called in the base, where that is another name.
+    fn was(&self, it: &FunctionChange) -> Option<String> {
+        let was = it.was.as_deref();
+        let was = was.filter(|was| stem(was) != stem(&it.name))?;
+        Some(called(was, it.language, self.names))
+    }
+
     fn name(&self, place: usize, it: &FunctionChange) -> Cell {
-        let was = it.was.as_deref().filter(|was| stem(was) != stem(&it.name));
-        let was = was.map(|was| format!("(was {}?)", called(was, it.language, self.names)));
+        let was = self.was(it).map(|was| format!("(was {was}?)"));
         Cell::name(Label::from(self.label(place).to_owned()).with(was.map(Mark::Remark)))
     }
 }
@@ -334,6 +444,10 @@ fn more_runs(change: &Change) -> String {
         ),
         None => String::new(),
     }
+}
+
+fn is_more(change: &Change) -> bool {
+    change.difference() > 0.0
 }
 
 fn rounded(weight: f64) -> u64 {

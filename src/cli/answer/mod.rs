@@ -80,6 +80,10 @@ pub fn give(
             write_to(standard_output()?, |out| dot::write(out, &drawing))?;
             warn(caveats, situation);
         }
+        Format::Svg | Format::Html => {
+            let text = "--format svg and html are supported by compare";
+            return Err(failure::Misused(text.into()).into());
+        }
     }
     strictly(output.strict, caveats)
 }
@@ -94,6 +98,18 @@ pub fn give_text(
         let text = "--classic prints text; leave out --format";
         return Err(failure::Misused(text.into()).into());
     }
+    write_to(standard_output()?, write)?;
+    warn(caveats, situation);
+    strictly(output.strict, caveats)
+}
+
+// A picture, or a page with one.
+pub fn give_picture(
+    output: &Output,
+    situation: &Situation,
+    caveats: &Caveats,
+    write: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<ExitCode> {
     write_to(standard_output()?, write)?;
     warn(caveats, situation);
     strictly(output.strict, caveats)

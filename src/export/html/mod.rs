@@ -18,6 +18,8 @@
 //! The document has the field `format`: `proftool-html/1`. Other versions of the program may write
 //! it differently, so programs should read `--format json` and not the page.
 
+#[cfg(feature = "compare")]
+pub mod changes;
 mod drawing;
 mod functions;
 mod graph;
@@ -202,13 +204,7 @@ pub fn write(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> i
         out.write_all(before.as_bytes())?;
         match place {
             "title" => out.write_all(escaped(&title(document)).as_bytes())?,
-            "policy" => write!(
-                out,
-                "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; \
-                 form-action 'none'",
-                hash(&script),
-                hash(STYLE)
-            )?,
+            "policy" => out.write_all(policy(&script, STYLE).as_bytes())?,
             "style" => out.write_all(STYLE.as_bytes())?,
             "script" => out.write_all(script.as_bytes())?,
             "data" => data(&mut WithoutTags(out), document, advice)?,
@@ -454,6 +450,15 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
         rows: table.rows.iter().map(row).collect(),
         parts: Vec::new(),
     }
+}
+
+// Nothing but this script and this style.
+fn policy(script: &str, style: &str) -> String {
+    format!(
+        "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(style)
+    )
 }
 
 // The hash of a script or style, as a Content-Security-Policy names it (CSP 3, section 2.3.1).

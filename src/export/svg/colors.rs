@@ -6,6 +6,7 @@
 
 use crate::base::{Event, IdVec, Unit};
 use crate::profile::{FunctionId, ModuleId, Profile};
+use crate::view::changes::Tint;
 
 pub(super) const HUES: usize = 8;
 pub(super) const KERNEL: usize = HUES;
@@ -56,7 +57,31 @@ const MEMORY: Palette = [
     [0xc8, 0xc8, 0xc8],
 ];
 
+// By tint, changes: only what is known to have changed is not grey.
+const CHANGES: [[u8; 3]; 5] = [
+    [0xd6, 0xd6, 0xd6],
+    [0xf2, 0x6d, 0x5b],
+    [0xfa, 0xc6, 0xbd],
+    [0x62, 0xa3, 0xee],
+    [0xc0, 0xdb, 0xf9],
+];
+
 const FAULTS: [&str; 3] = ["page-faults", "minor-faults", "major-faults"];
+
+pub(super) fn of_changes() -> &'static [[u8; 3]] {
+    &CHANGES
+}
+
+// The hue of a tint among those of changes.
+pub(super) fn hue(tint: Tint) -> usize {
+    match tint {
+        Tint::Neutral => 0,
+        Tint::Worse => 1,
+        Tint::WorseByCallees => 2,
+        Tint::Better => 3,
+        Tint::BetterByCallees => 4,
+    }
+}
 
 pub(super) fn palette(event: &Event) -> &'static Palette {
     let is_bytes = matches!(&event.unit, Unit::Count(what) if what == "bytes");

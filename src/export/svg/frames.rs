@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::colors::{Colors, SHADES};
+use super::colors::{Colors, SHADES, hue};
 use super::{CHAR, MARGIN, PLOT, Picture, ROW, class, cut, escaped};
 use crate::analysis::tree::{Direction, FlameFrame, Node, NodeId};
 use crate::base::{Event, Unit, printable};
 use crate::export::shown::written;
 use crate::names::{Labels, Written, path_breaks};
 use crate::profile::FunctionKind;
+use crate::view::changes::ChangedFrames;
 use crate::view::label;
 use crate::view::{Subject, number};
 
@@ -28,6 +29,8 @@ pub(super) struct Frames<'a> {
     pub subject: &'a Subject<'a>,
     pub picture: &'a Picture<'a>,
     pub colors: Colors,
+    // What is shown in place of modules and self weights.
+    pub changes: Option<&'a ChangedFrames>,
     // The names in titles.
     pub names: Labels,
     // Those on frames.
@@ -84,7 +87,10 @@ impl Frames<'_> {
         let mut last: Vec<Option<(usize, usize)>> = vec![None; levels as usize + 1];
         for frame in &self.picture.layout.frames {
             let node = self.picture.tree.nodes.at(frame.node);
-            let (hue, mut shade) = self.colors.of(self.subject.profile, node.function);
+            let (hue, mut shade) = match self.changes {
+                Some(changes) => (hue(changes.functions[node.function].tint), 0),
+                None => self.colors.of(self.subject.profile, node.function),
+            };
             if last[node.level as usize] == Some((hue, shade)) {
                 shade = (shade + 1) % SHADES;
             }
@@ -135,10 +141,10 @@ impl Frames<'_> {
         names(out, name, "", short)?;
         write!(
             out,
-            "><title>{} ({})</title><rect class=\"{class}\" x=\"{}\" y=\"{y}\" width=\"{}\" \
+            "><title>{}{}</title><rect class=\"{class}\" x=\"{}\" y=\"{y}\" width=\"{}\" \
              height=\"{}\"/>",
             escaped(name),
-            escaped(&self.figures(frame, node, is_inferred)),
+            escaped(&self.behind_name(frame, node, is_inferred)),
             pixels(span.start + MARGIN * PARTS),
             pixels(span.end - span.start),
             ROW - 1,
@@ -147,7 +153,28 @@ impl Frames<'_> {
         out.write_all(b"</g>\n")
     }
 
-    // What stands behind the name in a title, without parentheses.
+    // What stands behind the name in a title.
+    fn behind_name(&self, frame: &FlameFrame, node: &Node, is_inferred: bool) -> String {
+        let Some(changes) = self.changes else {
+            return format!(" ({})", self.figures(frame, node, is_inferred));
+        };
+        let share = number::percent(frame.weight, self.picture.layout.total, 2);
+        let mut text = match &*changes.functions[node.function].text {
+            "" => ": ".to_owned(),
+            text => format!(": {text}; here "),
+        };
+        text.push_str(&format!("{share}%"));
+        let module = self.subject.module(node.function);
+        if !module.is_empty() && !self.is_mark(node) {
+            text.push_str(&format!("; {module}"));
+        }
+        if node.inlined {
+            text.push_str("; inlined");
+        }
+        text
+    }
+
+    // The same without changes, in the parentheses, of which it has none itself.
     fn figures(&self, frame: &FlameFrame, node: &Node, is_inferred: bool) -> String {
         let share = number::percent(frame.weight, self.picture.layout.total, 2);
         let mut text = format!(

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::colors::{HUES, OTHERS};
+use super::colors::{HUES, OTHERS, hue};
 use super::frames::Frames;
 use super::{COLUMNS, MARGIN, ROW, WIDTH, class, lines_of, paragraph};
 use crate::base::printable;
 use crate::names::{display_width, shortened};
+use crate::view::changes::Tint;
 use crate::view::{label, number};
 
 const MODULES: usize = HUES + 1;
@@ -52,6 +53,67 @@ pub(super) fn height(parts: &[Part]) -> u64 {
 }
 
 pub(super) fn parts(frames: &Frames) -> Vec<Part> {
+    let mut parts = match frames.changes {
+        Some(_) => of_changes(),
+        None => of_modules(frames),
+    };
+    let mut patterns = Vec::new();
+    if frames.has(|node| frames.is_mark(node)) {
+        patterns.push(Entry {
+            class: "mark".into(),
+            text: "not a function but a mark: here stacks are incomplete".into(),
+        });
+    }
+    if frames.has(|node| !frames.is_mark(node) && label::is_inferred(node.inferred, node.weight()))
+    {
+        patterns.push(Entry {
+            class: "i0".into(),
+            text: "in most samples restored from the code, not recorded".into(),
+        });
+    }
+    if frames.has_stubs() {
+        patterns.push(Entry {
+            class: "stub".into(),
+            text: "a collapsed call: its samples are in the frame of that name below it".into(),
+        });
+    }
+    parts.push(arranged(patterns));
+    let caveats = frames.subject.profile.caveats.iter();
+    let mut notes: Vec<Part> = caveats
+        .map(|caveat| Part::text(&format!("Note: {caveat}")))
+        .collect();
+    if !notes.is_empty() && frames.subject.is_part() {
+        notes.insert(
+            0,
+            Part::text("Notes describe the whole file, not only the samples shown:"),
+        );
+    }
+    parts.extend(notes);
+    parts
+}
+
+// What the colours of changes mean.
+fn of_changes() -> Vec<Part> {
+    let meanings = [
+        (Tint::Worse, "worse by its self weight"),
+        (Tint::WorseByCallees, "worse by what it calls"),
+        (Tint::Better, "better by its self weight"),
+        (Tint::BetterByCallees, "better by what it calls"),
+        (Tint::Neutral, "same or undecided"),
+    ];
+    let entry = |(tint, text): (Tint, &str)| Entry {
+        class: class(hue(tint), 0),
+        text: text.to_owned(),
+    };
+    let text = "Widths: new runs. Colour: what has changed; shades only separate frames. New and \
+                large changes are worse if they are more, better if less.";
+    vec![
+        Part::text(text),
+        arranged(meanings.map(entry).into_iter().collect()),
+    ]
+}
+
+fn of_modules(frames: &Frames) -> Vec<Part> {
     let profile = frames.subject.profile;
     let total = frames.subject.selection.total();
     let colors = &frames.colors;
@@ -89,38 +151,6 @@ pub(super) fn parts(frames: &Frames) -> Vec<Part> {
         parts.push(Part::text("Colour: function; modules are not known"));
     }
     parts.push(arranged(entries));
-    let mut patterns = Vec::new();
-    if frames.has(|node| frames.is_mark(node)) {
-        patterns.push(Entry {
-            class: "mark".into(),
-            text: "not a function but a mark: here stacks are incomplete".into(),
-        });
-    }
-    if frames.has(|node| !frames.is_mark(node) && label::is_inferred(node.inferred, node.weight()))
-    {
-        patterns.push(Entry {
-            class: "i0".into(),
-            text: "in most samples restored from the code, not recorded".into(),
-        });
-    }
-    if frames.has_stubs() {
-        patterns.push(Entry {
-            class: "stub".into(),
-            text: "a collapsed call: its samples are in the frame of that name below it".into(),
-        });
-    }
-    parts.push(arranged(patterns));
-    let caveats = profile.caveats.iter();
-    let mut notes: Vec<Part> = caveats
-        .map(|caveat| Part::text(&format!("Note: {caveat}")))
-        .collect();
-    if !notes.is_empty() && frames.subject.is_part() {
-        notes.insert(
-            0,
-            Part::text("Notes describe the whole file, not only the samples shown:"),
-        );
-    }
-    parts.extend(notes);
     parts
 }
 

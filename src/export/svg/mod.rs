@@ -26,6 +26,7 @@ use self::frames::Frames;
 use crate::analysis::tree::{CallTree, Collapse, Direction, FlameLayout};
 use crate::base::{IdVec, printable};
 use crate::profile::{FunctionId, FunctionKind};
+use crate::view::changes::ChangedFrames;
 use crate::view::{Names, Subject, number};
 
 use super::naming::PRODUCER;
@@ -66,8 +67,68 @@ pub fn least(total: u64) -> u64 {
     total.div_ceil(PLOT * 10)
 }
 
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("flames.js");
+
 /// Writes the picture.
 pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::Result<()> {
+    draw(out, subject, picture, None, Around::Nothing)
+}
+
+/// Writes the picture of new runs, in which frames show what has changed.
+pub fn write_changes(
+    out: &mut dyn Write,
+    subject: &Subject,
+    picture: &Picture,
+    changes: &ChangedFrames,
+) -> io::Result<()> {
+    draw(out, subject, picture, Some(changes), Around::Nothing)
+}
+
+/// Writes the same as an element of a page, which has [`style_of_changes`] and [`script_in_page`].
+#[cfg(feature = "compare")]
+pub(super) fn write_changes_in_page(
+    out: &mut dyn Write,
+    subject: &Subject,
+    picture: &Picture,
+    changes: &ChangedFrames,
+) -> io::Result<()> {
+    draw(out, subject, picture, Some(changes), Around::Page)
+}
+
+/// The style of pictures of changes.
+#[cfg(feature = "compare")]
+pub(super) fn style_of_changes() -> String {
+    style(colors::of_changes())
+}
+
+/// The script of the only picture of a page.
+#[cfg(feature = "compare")]
+pub(super) fn script_in_page() -> String {
+    // The picture is not the document there.
+    SCRIPT.replacen(ROOT, "document.querySelector(\"svg\")", 1)
+}
+
+/// How the script finds the picture.
+#[cfg(feature = "compare")]
+const ROOT: &str = "document.documentElement";
+
+// What the picture is a part of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Around {
+    // It is a file.
+    Nothing,
+    #[cfg(feature = "compare")]
+    Page,
+}
+
+fn draw(
+    out: &mut dyn Write,
+    subject: &Subject,
+    picture: &Picture,
+    changes: Option<&ChangedFrames>,
+    around: Around,
+) -> io::Result<()> {
     let profile = subject.profile;
     let functions = || {
         let nodes = picture.tree.nodes.iter();
@@ -104,10 +165,11 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
         subject,
         picture,
         colors: Colors::new(profile, &parts),
+        changes,
         names: subject.labels(functions()),
         short: short.labels(functions()),
     };
-    let head = head(subject, picture);
+    let head = head(subject, picture, (changes, around));
     let facts: Vec<String> = head[1..]
         .iter()
         .map(|fact| printable(fact).into())
@@ -120,14 +182,24 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
     let below = top + levels * ROW + ROW / 2;
     let foot = legend::parts(&frames);
     let height = below + (legend::height(&foot) + 1) * ROW;
-    write!(
+    if around == Around::Nothing {
+        out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")?;
+    }
+    writeln!(
         out,
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
-         version=\"1.1\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" \
+         version=\"1.1\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\">"
     )?;
     writeln!(out, "<title>{}</title>", escaped(&head[0]))?;
     writeln!(out, "<desc>{} {}</desc>", PRODUCER.0, PRODUCER.1)?;
-    styles(out, subject)?;
+    let palette: &[[u8; 3]] = match changes {
+        Some(_) => colors::of_changes(),
+        None => colors::palette(subject.selection.event()),
+    };
+    if around == Around::Nothing {
+        writeln!(out, "<style>\n{}</style>", style(palette))?;
+    }
+    patterns(out, palette)?;
     writeln!(
         out,
         "<rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\"/>"
@@ -153,13 +225,18 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
     out.write_all(b"<g id=\"foot\">\n")?;
     legend::write(out, &foot, below)?;
     out.write_all(b"</g>\n")?;
-    out.write_all(b"<script><![CDATA[\n")?;
-    out.write_all(include_bytes!("flames.js"))?;
-    out.write_all(b"]]></script>\n</svg>\n")
+    if around == Around::Nothing {
+        write!(out, "<script><![CDATA[\n{SCRIPT}]]></script>\n")?;
+    }
+    out.write_all(b"</svg>\n")
 }
 
 // Above the frames.
-fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
+fn head(
+    subject: &Subject,
+    picture: &Picture,
+    (changes, around): (Option<&ChangedFrames>, Around),
+) -> Vec<String> {
     let what = match picture.direction {
         Direction::TopDown => "Flame graph",
         Direction::BottomUp => "Callers of the innermost functions",
@@ -171,7 +248,16 @@ fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
         Collapse::None => {}
         degree => facts.push_str(&format!("; recursion is collapsed ({})", degree.name())),
     }
-    let mut lines = vec![title, facts];
+    let mut lines = match changes {
+        Some(changes) if around == Around::Nothing => {
+            let [subject, all] = changes.summary.clone();
+            vec![changes.title.clone(), subject, all]
+        }
+        // The page has them.
+        Some(_) => vec![format!("{what} of the new runs")],
+        None => vec![title, facts],
+    };
+    lines.extend(changes.and_then(|it| it.gone.clone()));
     let left_out = number::grouped(picture.layout.left_out as u64);
     lines.extend(match (picture.layout.left_out, picture.direction) {
         (0, _) => None,
@@ -201,18 +287,23 @@ fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
 }
 
 // The colours of this picture, and the rules that all have.
-fn styles(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
-    let palette = colors::palette(subject.selection.event());
-    out.write_all(b"<style>\n")?;
-    out.write_all(include_bytes!("style.css"))?;
+fn style(palette: &[[u8; 3]]) -> String {
+    let mut rules = STYLE.to_owned();
     for (hue, &color) in palette.iter().enumerate() {
         for shade in 0..SHADES {
             let class = class(hue, shade);
-            writeln!(out, ".{class} {{ fill: {}; }}", colors::shade(color, shade))?;
+            let color = colors::shade(color, shade);
+            rules.push_str(&format!(".{class} {{ fill: {color}; }}\n"));
         }
-        writeln!(out, ".i{hue} {{ fill: url(#hatch{hue}); }}")?;
+        rules.push_str(&format!(".i{hue} {{ fill: url(#hatch{hue}); }}\n"));
     }
-    out.write_all(b".mark { fill: url(#hatch-mark); }\n</style>\n<defs>\n")?;
+    rules.push_str(".mark { fill: url(#hatch-mark); }\n");
+    rules
+}
+
+// The fills with lines.
+fn patterns(out: &mut dyn Write, palette: &[[u8; 3]]) -> io::Result<()> {
+    out.write_all(b"<defs>\n")?;
     let light = [0xdd; 3];
     let named = palette
         .iter()
@@ -318,5 +409,12 @@ mod tests {
         let all: Vec<String> = (0..HUES).map(|hue| class(hue, 1)).collect();
         assert_eq!(all[0], "m0b");
         assert_eq!(class(2, 0), "m2");
+    }
+
+    #[cfg(feature = "compare")]
+    #[test]
+    fn the_script_has_one_way_to_find_its_picture() {
+        assert_eq!(SCRIPT.matches(ROOT).count(), 1);
+        assert!(!script_in_page().contains(ROOT));
     }
 }

@@ -7,6 +7,7 @@ mod call_sites;
 mod callgraph;
 mod cli;
 mod compare;
+mod compare_picture;
 mod cut;
 mod cycles_page;
 mod debug_files;
