@@ -18,6 +18,7 @@ mod advice;
 #[path = "../src/cli/top"]
 mod top {
     pub mod app;
+    pub mod changes;
     pub mod cursor;
     pub mod cycles;
     pub mod draw;
@@ -115,6 +116,7 @@ fn main() -> anyhow::Result<()> {
                 resolve: None,
                 time: String::new(),
                 own: Vec::new(),
+                changes: None,
             };
             screen::show(&replay, &shown, &options)
         } else {

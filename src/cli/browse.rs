@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context;
 use proftool::analysis::annotate::Sums;
 use proftool::base::workers;
+use proftool::compare::{Comparison, Runs, Side};
 use proftool::input::{self, Audience, MachineCode, TimeRange};
 use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
 use proftool::view::page::Page;
 
 use super::annotate::{ListingArgs, Looking};
+use super::compare::{self, Read};
 use super::failure::{Misused, hinted};
 use super::look::ScreenArgs;
 use super::query::Query;
@@ -23,7 +26,7 @@ use super::query::by::{By, Rows};
 use super::query::open::Needs;
 use super::query::time::time_range;
 use super::sources;
-use super::top::{self, Seen, Shown, Source, Start, State, Written};
+use super::top::{self, Changes, Seen, Shown, Source, Start, State, Written};
 
 /// The arguments of `proftool browse`.
 #[derive(clap::Args)]
@@ -31,6 +34,9 @@ use super::top::{self, Seen, Shown, Source, Start, State, Written};
 pub struct Args {
     #[command(flatten)]
     query: Query,
+    /// Recordings of before: flat has both and verdicts.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    base: Vec<PathBuf>,
     #[command(flatten)]
     rows: Rows,
     #[command(flatten)]
@@ -50,7 +56,8 @@ const EXAMPLES: &str = "\
 Examples:
   proftool browse profile.pb.gz
   proftool browse --time 10..20
-  proftool browse --by module";
+  proftool browse --by module
+  proftool browse new.*.data --base old.*.data";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !top::can_be_drawn_on() {
@@ -66,13 +73,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let by = args.rows.by;
     // Before the file is read, which may take long.
     refuse_rows(by, &args.query)?;
+    by.refuse_with(&[("--base", !args.base.is_empty())])?;
     // All that any of its views needs.
     let needs = Needs {
         ranges: true,
         ..Needs::ADDRESSES
     };
     let reading = args.query.reading(needs);
-    let profile = args.query.open(needs)?;
+    let (profile, changes) = match args.base.is_empty() {
+        true => (args.query.open(needs)?, None),
+        false => {
+            let (profile, changes) = args.compared(needs)?;
+            (profile, Some(changes))
+        }
+    };
     args.query.refuse_rows(by, &profile)?;
     args.query.refuse_without_stacks(&profile, "browse")?;
     let event = args
@@ -89,10 +103,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         String::new()
     };
     // What is shown comes before where it was recorded: what is last is left out first.
-    let parts: Vec<&str> = [&*picks, &rows, command.as_deref().unwrap_or_default()]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect();
+    let base = match &*args.base {
+        [] => String::new(),
+        files => format!("base {}", compare::named(files)),
+    };
+    let parts: Vec<&str> = [
+        &*base,
+        &picks,
+        &rows,
+        command.as_deref().unwrap_or_default(),
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect();
     let shown = Shown {
         target: name,
         how: parts.join(" \u{b7} "),
@@ -103,6 +126,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         reading,
         listing: args.listing.clone(),
         rows: by.kind(),
+        is_compared: changes.is_some(),
         latest: Arc::new(Mutex::new(Latest {
             seen: Arc::new(seen(1, by_rows(profile, by.kind()))),
             part: args.query.time().map(|time| format!("time {time} s")),
@@ -115,9 +139,29 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         filter,
         time: args.query.time().unwrap_or_default().to_owned(),
         own: args.query.own().to_vec(),
+        changes,
     };
     top::browse(&recording, &shown, start)?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    // The recordings added up, and what has changed since the other ones.
+    fn compared(&self, needs: Needs) -> anyhow::Result<(Profile, Changes)> {
+        let mut runs = Runs::default();
+        let mut read = Read::for_views(needs);
+        for (side, files) in [(Side::Base, &*self.base), (Side::New, self.query.files())] {
+            for file in files {
+                let query = self.query.of_file(file);
+                read.add(&mut runs, side, &query, files.len() == 1)?;
+            }
+        }
+        let event = read.event.context("the recordings have no samples")?;
+        let profile = read.sum.unwrap_or_default().finish();
+        let comparison = Comparison::of(event, &runs);
+        let places = comparison.places(&runs, Side::New, &profile);
+        Ok((profile, Changes { comparison, places }))
+    }
 }
 
 // Rows that the views do not have, and filters that are about what rows replace.
@@ -155,6 +199,8 @@ struct Recording {
     reading: input::Options,
     listing: ListingArgs,
     rows: RowKind,
+    // With other runs, of the time that was read.
+    is_compared: bool,
     latest: Arc<Mutex<Latest>>,
     // The number of parts that were asked for.
     asked: Arc<AtomicU64>,
@@ -220,6 +266,9 @@ impl Source for Recording {
     }
 
     fn set_time(&self, range: &str) -> Result<(), String> {
+        if self.is_compared {
+            return Err("the comparison is of what was read; use --time".into());
+        }
         let name = range.trim().to_owned();
         let time = match name.as_str() {
             "" => TimeRange::default(),

@@ -159,26 +159,39 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 // What the recordings have in common.
 #[derive(Default)]
-struct Read {
-    event: Option<Event>,
+pub struct Read {
+    pub event: Option<Event>,
     per_work: Option<String>,
-    // The new runs, where they are drawn, and what was asked of the last of them.
-    sum: Option<SumOfRuns>,
+    // The new runs, where they are shown, what that needs of them, and what was asked of the last.
+    pub sum: Option<SumOfRuns>,
+    needs: Option<Needs>,
     query: Option<Query>,
 }
 
 impl Read {
-    fn add(
+    // Adds up the new runs for views that need this of them.
+    pub fn for_views(needs: Needs) -> Read {
+        Read {
+            sum: Some(SumOfRuns::default()),
+            needs: Some(needs),
+            ..Read::default()
+        }
+    }
+
+    pub fn add(
         &mut self,
         runs: &mut Runs,
         side: Side,
         query: &Query,
         is_single: bool,
     ) -> anyhow::Result<()> {
+        let needs = self.needs.filter(|_| side == Side::New);
         let needs = Needs {
             times: is_single,
-            lines: SourceLines::OfSamples,
-            ..Needs::STACKS
+            ..needs.unwrap_or(Needs {
+                lines: SourceLines::OfSamples,
+                ..Needs::STACKS
+            })
         };
         let profile = query.open(needs)?;
         let selection = query.select(&profile)?;
@@ -418,7 +431,8 @@ fn recorded(file: &Path, options: &str, command: &[OsString]) -> anyhow::Result<
     Err(hinted(text, Some(hint.into())))
 }
 
-fn named(files: &[PathBuf]) -> String {
+// The first of these, and whether there are more.
+pub fn named(files: &[PathBuf]) -> String {
     let first = files
         .first()
         .map_or(Path::new(""), PathBuf::as_path)

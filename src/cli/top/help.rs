@@ -100,7 +100,7 @@ WHAT IS SHOWN
   T          read only a part of the time: A..B in seconds after the first
              sample; either may be missing
   Esc        clear the filter; again: the focus, the thread, the time
-  s          flat: sort by self weight, by total, by name
+  s          flat: sort by self weight, by total, by name, by change (--base)
   c          tree: collapse recursion: none, direct, conservative, full
   e          tree: open the heaviest path from here
   u          tree: show every frame of folded chains of calls, or fold them

@@ -13,6 +13,7 @@
 //! writes tables.
 
 mod app;
+mod changes;
 mod cursor;
 mod cycles;
 mod draw;
@@ -41,12 +42,14 @@ mod written;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use proftool::export;
 use proftool::profile::Filter;
 
+pub use self::changes::Changes;
 use self::draw::Paint;
 use self::signals::Signals;
 pub use self::source::{Seen, Source, State, Written};
@@ -152,6 +155,8 @@ pub struct Start {
     pub time: String,
     // Directories and names that are the user's own code; none to tell by debug information.
     pub own: Vec<String>,
+    // What has changed since other runs, if it is compared with some.
+    pub changes: Option<Changes>,
 }
 
 // Shows a recording on a terminal until it is left. A signal that ended it is obeyed.
@@ -168,6 +173,7 @@ pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Resul
         resolve: Some(focus::resolved),
         time: start.time,
         own: start.own,
+        changes: start.changes.map(Arc::new),
     };
     screen::show(source, shown, &options)?.obey();
     Ok(())
@@ -190,6 +196,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
             resolve: Some(focus::resolved),
             time: String::new(),
             own: Vec::new(),
+            changes: None,
         };
         screen::show(source, shown, &options)
     } else {

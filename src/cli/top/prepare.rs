@@ -83,9 +83,7 @@ impl Preparer {
             page: None,
         };
         match wish.view {
-            View::Flat => {
-                prepared.listing = flat::listing(&subject, wish.sort, wish.limit, &wish.search)
-            }
+            View::Flat => prepared.listing = flat::listing(&subject, wish),
             View::Graph => prepared.graph(&subject, wish),
             View::Tree => {
                 // The tree is the slow part, and does not depend on what is open or searched for:

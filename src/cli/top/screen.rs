@@ -26,6 +26,7 @@ use proftool::view::flat::Sort;
 use signal_hook::consts::SIGHUP;
 
 use super::app::{Action, App};
+use super::changes::Changes;
 use super::draw::{self, Paint};
 use super::key::Key;
 use super::prepare::{Prepared, Preparer};
@@ -64,6 +65,8 @@ pub struct Options {
     pub time: String,
     // Directories and names that are the user's own code; none to tell by debug information.
     pub own: Vec<String>,
+    // What has changed since other runs, if it is compared with some.
+    pub changes: Option<Arc<Changes>>,
 }
 
 // Shows what the source sees, until the user quits or a signal ends it. The caller obeys that
@@ -182,6 +185,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         app.wish.resolve = options.resolve;
         app.read_time(&options.time);
         app.wish.own = options.own.clone().into();
+        app.wish.changes = options.changes.clone();
         // Keys change the focus; the other filters stay as the options set them.
         app.wish.base = Arc::new(Filter {
             focus: None,

@@ -230,8 +230,9 @@ pub fn seldom(count: u64) -> String {
     format!("{} of rare stacks", number::grouped(count))
 }
 
-pub fn sort(sort: Sort) -> &'static str {
-    match sort {
+pub fn order(wish: &Wish) -> &'static str {
+    match wish.sort {
+        _ if wish.by_change => "change",
         Sort::SelfWeight => "self",
         Sort::Total => "total",
         Sort::Name => "name",

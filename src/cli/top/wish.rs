@@ -11,6 +11,7 @@ use proftool::view::flat::Sort;
 use regex::Regex;
 use rustc_hash::FxHashSet;
 
+use super::changes::Changes;
 use super::listing::{Identity, Key};
 use super::pages::Asked;
 
@@ -161,6 +162,10 @@ pub struct Wish {
     // Only lines that match.
     pub search: Search,
     pub sort: Sort,
+    // What has changed since other runs, if it is compared with some.
+    pub changes: Option<Arc<Changes>>,
+    // Whether that is the order of the flat view, before `sort`.
+    pub by_change: bool,
     // The maximum number of lines of the flat view without a search; `None` for all.
     pub limit: Option<usize>,
     pub chosen: Option<Identity>,

@@ -484,10 +484,15 @@ impl App {
             self.message = Some("only the flat view has other sort orders".into());
             return;
         }
+        let was_by_change = std::mem::take(&mut self.wish.by_change);
         self.wish.sort = match self.wish.sort {
+            Sort::SelfWeight if was_by_change => Sort::SelfWeight,
             Sort::SelfWeight => Sort::Total,
             Sort::Total => Sort::Name,
-            Sort::Name | Sort::Samples => Sort::SelfWeight,
+            Sort::Name | Sort::Samples => {
+                self.wish.by_change = self.wish.changes.is_some();
+                Sort::SelfWeight
+            }
         };
         self.changed();
     }

@@ -242,7 +242,7 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         }
     }
     if app.wish.view == View::Flat {
-        about.push(format!("by {}", text::sort(app.wish.sort)));
+        about.push(format!("by {}", text::order(&app.wish)));
     }
     let room = usize::from(buffer.area.width.saturating_sub(column + 1));
     let line = parts::joined(&about, " · ", room);

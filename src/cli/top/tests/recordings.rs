@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proftool::profile::{Filter, Thread};
+use proftool::compare::{Comparison, Runs, Side};
+use proftool::profile::{Filter, SumOfRuns, Thread};
 
 use super::super::app::Action;
+use super::super::changes::Changes;
 use super::super::key::Key;
 use super::super::source::State;
 use super::stage::{CALCULATOR, Stage, profile, seen, seen_of};
@@ -242,4 +244,55 @@ fn narrow_and_low_screens_of_a_recording_can_be_drawn() {
             stage.screen();
         }
     }
+}
+
+// Three runs of each side: `lex` has become slower, and `lookup` as fast as it was.
+#[test]
+fn flat_shows_what_has_changed_since_other_runs() {
+    let (mut runs, mut sum) = (Runs::default(), SumOfRuns::default());
+    for noise in 0..3 {
+        for (side, weight) in [(Side::Base, 900), (Side::New, 1500)] {
+            let line = format!(
+                "main [calc];parse [calc];lex [calc] {}",
+                weight + 10 * noise
+            );
+            let run = profile(&format!(
+                "{line}\n{}",
+                CALCULATOR.split_once('\n').unwrap().1
+            ));
+            let event = run.main_event().unwrap();
+            runs.add(side, &run, &run.select(event, &Filter::default()), None);
+            if side == Side::New {
+                sum.add(&run);
+            }
+        }
+    }
+    let profile = sum.finish();
+    let comparison = Comparison::of(profile.events.iter().next().unwrap().clone(), &runs);
+    let places = comparison.places(&runs, Side::New, &profile);
+    let mut stage = Stage::of_recording(110, 24, CALCULATOR);
+    stage.app.wish.changes = Some(Arc::new(Changes { comparison, places }));
+    stage.see(seen_of(2, profile));
+    let line = |stage: &mut Stage, name: &str| {
+        let screen = stage.screen();
+        let mut lines = screen.lines();
+        let found = lines.position(|line| line.split_whitespace().any(|it| it == name));
+        let found = found.unwrap_or_else(|| panic!("{name}: {screen}"));
+        (found, screen.lines().nth(found).unwrap().to_owned())
+    };
+    let (_, titles) = line(&mut stage, "verdict");
+    assert!(
+        titles.contains("base/run") && titles.contains("new/run"),
+        "{titles}"
+    );
+    let (lex, row) = line(&mut stage, "lex");
+    assert!(row.contains("910.0 ms   1.510 s     worse"), "{row}");
+    let (lookup, row) = line(&mut stage, "lookup");
+    assert!(row.contains("2.400 s   2.400 s      same"), "{row}");
+    assert!(lookup < lex, "by self weight");
+    stage.keys("sss");
+    assert!(line(&mut stage, "lex").0 < line(&mut stage, "lookup").0);
+    assert!(stage.screen().contains("by change"), "{}", stage.screen());
+    stage.keys("s");
+    assert!(line(&mut stage, "lookup").0 < line(&mut stage, "lex").0);
 }
