@@ -49,13 +49,14 @@ pub(super) fn split_outside<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &
 }
 
 /// The segments of a name: what stands between `::` outside of brackets. Arguments are part of the
-/// segment before them.
+/// segment before them. Arrows are no brackets.
 pub fn segments(name: &str) -> Vec<&str> {
-    let (mut depth, mut start) = (0usize, 0);
+    let (mut depth, mut start, mut before) = (0usize, 0, ' ');
     let mut segments = Vec::new();
     for (at, c) in name.char_indices() {
         match c {
             '<' | '(' | '[' | '{' => depth += 1,
+            '>' if before == '-' => {}
             '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
             ':' if depth == 0 && at >= start && at > 0 => {
                 let rest = &name[at..];
@@ -66,6 +67,7 @@ pub fn segments(name: &str) -> Vec<&str> {
             }
             _ => {}
         }
+        before = c;
     }
     segments.push(&name[start..]);
     segments

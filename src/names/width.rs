@@ -378,4 +378,10 @@ mod tests {
         assert_eq!(without_end("構文(a)", 4), "構…");
         assert_eq!(without_end("f()", 0), "…");
     }
+
+    #[test]
+    fn an_arrow_closes_no_bracket() {
+        let name = "all::call::<fn(u8) -> alloc::vec::Vec<u8>>";
+        assert_eq!(shortened(name, 16), "all::call::<…>");
+    }
 }
