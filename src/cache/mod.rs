@@ -349,4 +349,23 @@ mod tests {
         assert!(directory.join("new").exists());
         fs::remove_dir_all(room).unwrap();
     }
+
+    #[test]
+    fn a_file_that_is_used_is_marked_after_an_hour() {
+        let room = room("mark");
+        let cache = Cache::open(&room.join("cache"));
+        let (cache, file) = (cache.unwrap(), room.join("cache/one"));
+        cache.store("one", b"", b"kept").unwrap();
+        let age_when_used = |minutes: u64| {
+            let age = Duration::from_secs(60 * minutes);
+            let opened = File::options().write(true).open(&file).unwrap();
+            opened.set_modified(SystemTime::now() - age).unwrap();
+            cache.load("one", b"").unwrap();
+            let marked = fs::metadata(&file).unwrap().modified().unwrap();
+            SystemTime::now().duration_since(marked).unwrap_or_default()
+        };
+        assert!(age_when_used(30) >= Duration::from_secs(60 * 30));
+        assert!(age_when_used(90) < Duration::from_secs(60 * 30));
+        fs::remove_dir_all(room).unwrap();
+    }
 }

@@ -401,3 +401,31 @@ fn runs_that_did_more_are_compared_as_if_they_had_not() {
     assert_eq!(comparison.time.verdict, Verdict::Same);
     assert_eq!(of(&comparison, "parse").own.verdict, Verdict::Same);
 }
+
+// What is divided by a number has its variance divided by the square of that.
+#[test]
+fn a_single_run_that_did_more_tells_more_about_each_piece_of_work() {
+    let variances = |new_work: u64| {
+        let mut runs = Runs::default();
+        let mut event = None;
+        for (side, work) in [(Side::Base, 1), (Side::New, new_work)] {
+            let profile = run(&[("main;parse", 1000 * work)]);
+            let selection = profile.select(EventId::new(0), &Filter::default());
+            event = Some(selection.event().clone());
+            runs.add(side, &profile, &selection, None);
+            let name = "parse".into();
+            runs.set_work(side, Work { name, amount: work });
+        }
+        let comparison = Comparison::of(event.expect("an event"), &runs);
+        [comparison.time, of(&comparison, "parse").own].map(|change| {
+            assert_eq!(change.difference(), 0.0);
+            (change.interval[1] - change.interval[0]).powi(2)
+        })
+    };
+    let (equal, more) = (variances(1), variances(9));
+    for (equal, more) in equal.into_iter().zip(more) {
+        // 1000 and 1000 samples; 1000 and 9000 that count a ninth each.
+        let expected = (1000.0 + 9000.0 / 81.0) / 2000.0;
+        assert!((more / equal - expected).abs() < 1e-9, "{}", more / equal);
+    }
+}

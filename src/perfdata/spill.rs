@@ -291,4 +291,18 @@ mod tests {
         assert!(!spill.has_room());
         assert_eq!(read(&mut spill, u64::MAX).len(), 5);
     }
+
+    #[test]
+    fn a_record_is_whole_where_less_is_read_at_once() {
+        let mut spill = Spill::new(MOST);
+        let long = vec![7; 3 * LEAST_READ];
+        let runs = (READ / LEAST_READ) as u64;
+        for time in 0..runs {
+            let record = if time % 100 == 0 { &long[..] } else { &[1] };
+            spill.write([(time, 0, record)].into_iter()).unwrap();
+        }
+        let records = read(&mut spill, u64::MAX);
+        assert_eq!(records.len() as u64, runs);
+        assert!(records.iter().step_by(100).all(|record| record.2 == long));
+    }
 }

@@ -420,7 +420,9 @@ impl SummedCounts {
 mod tests {
     use super::SumOfRuns;
     use crate::base::{BuildId, Event, WeightSum};
-    use crate::profile::{Builder, CallCount, Function, Module, Profile, Thread};
+    use crate::profile::{
+        Builder, CallCount, Followed, FollowedFunction, Function, Module, Profile, Thread,
+    };
 
     /// A run of two local functions `step` at these addresses of a build; the first has a sample.
     fn run(build: u8, addresses: [u64; 2]) -> Profile {
@@ -492,5 +494,27 @@ mod tests {
             counts(&[run(0, [1, 2]), run(1, [1, 2])]),
             (vec![10], vec![false, false])
         );
+    }
+
+    #[test]
+    fn calls_that_were_followed_stay_between_their_functions() {
+        let followed = |calls: &[(u32, u32)]| {
+            let mut run = run(0, [1, 2]);
+            let ids = run.functions.ids();
+            let functions = ids.map(|id| FollowedFunction {
+                function: Some(id),
+                ..FollowedFunction::default()
+            });
+            run.code.followed = Some(Followed {
+                functions: functions.collect(),
+                calls: calls.to_vec(),
+                copied: Vec::new(),
+            });
+            run
+        };
+        let profile = sum(&[followed(&[(0, 1)]), followed(&[(0, 1), (1, 0)])]);
+        let followed = profile.code.followed.expect("both runs have it");
+        assert_eq!(followed.functions.len(), 4);
+        assert_eq!(followed.calls, [(0, 1), (2, 3), (3, 2)]);
     }
 }

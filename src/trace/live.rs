@@ -354,7 +354,11 @@ mod tests {
             live.fade(1.0);
             assert_eq!(sums(&live.look(true)), (160, 16));
             live.fade(0.5);
-            assert_eq!(sums(&live.look(true)), (80, 8));
+            let moment = live.look(true);
+            assert_eq!(sums(&moment), (80, 8));
+            // Each of the 16 samples has a weight of 5 now.
+            let squares = moment.trace.samples.iter().map(|sample| sample.squares);
+            assert_eq!(squares.sum::<u128>(), 16 * 5 * 5);
             for time in 30..60 {
                 live.append(sample(me, time, &[0x2000 + 16 * time]));
             }

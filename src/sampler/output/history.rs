@@ -253,9 +253,12 @@ fn filtered(records: &[u8], mut is_wanted: impl FnMut(RawRecord<'_>) -> bool) ->
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_oldest_samples_are_dropped_at_the_limit() {
-        let mut history = History {
+    use crate::perfdata::raw::oracle;
+    use crate::sampler::events::attr::tests::description;
+    use perf_event_open_sys::bindings as sys;
+
+    fn history(events: &[WriterEvent]) -> History {
+        History {
             events: Vec::new(),
             tracepoints: Vec::new(),
             groups: Vec::new(),
@@ -265,12 +268,17 @@ mod tests {
             packed: VecDeque::new(),
             open: Vec::new(),
             since: None,
-            layouts: Layouts::default(),
-            counted: GroupValues::new(&[]),
+            layouts: Layouts::new(events),
+            counted: GroupValues::new(events),
             limit: 3 * CHUNK,
             let_go: 0,
             names_let_go: false,
-        };
+        }
+    }
+
+    #[test]
+    fn the_oldest_samples_are_dropped_at_the_limit() {
+        let mut history = history(&[]);
         // Bytes that cannot be packed: a xorshift generator's.
         let mut state = 1u64;
         let mut noise = || {
@@ -294,5 +302,30 @@ mod tests {
             assert!(kept.map(|packed| packed.size()).sum::<usize>() <= history.limit);
         }
         assert!(history.let_go > 5 * 1024, "{} samples", history.let_go);
+    }
+
+    #[test]
+    fn samples_from_before_a_reset_are_not_missing() {
+        let mut history = history(&[description("cpu-clock")]);
+        history.limit = 0;
+        // IDENTIFIER, IP, process and thread, TIME, CPU, PERIOD.
+        let sample = |time: u64| {
+            let words = [0, 0, 0, time, 0, 1].map(u64::to_ne_bytes);
+            oracle::record(sys::PERF_RECORD_SAMPLE, 0, &words.concat())
+        };
+        history.reset(10);
+        for time in [9, 10, 11] {
+            for _ in 0..CHUNK / 3 / sample(time).len() {
+                history.append(&sample(time));
+            }
+        }
+        let late = (CHUNK / 3 / sample(11).len()) as u64;
+        // What fills the chunk up.
+        while history.open.len() < CHUNK {
+            history.append(&sample(8));
+        }
+        history.end_round();
+        assert!(history.packed.is_empty());
+        assert_eq!(history.let_go, late);
     }
 }

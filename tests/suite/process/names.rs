@@ -224,6 +224,25 @@ fn calls_of_libraries_are_one_line_and_own_code_is_shown() {
     assert!(unfolded.contains("tokio::worker") && !unfolded.contains('⋯'));
 }
 
+/// Each call has nearly the weight of the one before, and the last far less than the first.
+#[test]
+fn a_chain_ends_where_its_weight_is_not_that_of_its_first_call() {
+    let mut stacks = String::from("app::main;app::parse 1000\n");
+    let mut stack = String::from("app::main");
+    for number in 0..8 {
+        stack.push_str(&format!(";lib::f{number}"));
+        stacks.push_str(&format!("{stack} 4\n"));
+    }
+    stacks.push_str(&format!("{stack} 968\n"));
+    let tree = output(&["tree", &file("drift", &stacks), "--min", "1"]);
+    for last in ["lib::f2", "lib::f5"] {
+        assert!(
+            tree.contains(&format!("⋯ 3 frames: lib → {last}")),
+            "{tree}"
+        );
+    }
+}
+
 #[test]
 fn the_heaviest_function_of_the_project_is_shown_where_lines_are_few() {
     let mut stacks = String::from("app::main;lib::a;lib::b;app::small 5\n");

@@ -500,6 +500,8 @@ fn documents_say_what_their_rows_are() {
         assert_eq!(flat["by"], by);
         assert_eq!(listed(&flat), rows, "{by}");
     }
+    let one = ["flat", "--by", "event", "--event", "page-faults"];
+    assert_eq!(listed(&document(&one, &data)), ["event page-faults 2"]);
     let flat = document(&["flat", "--by", "event"], &data);
     assert_eq!(
         (&flat["total"], &flat["event"]["unit"]),

@@ -168,4 +168,15 @@ proptest! {
         let ends = timeline.ends.iter().filter(|sum| in_range(sum.bucket));
         prop_assert_eq!(ends.map(|sum| sum.weight).sum::<u64>(), selection.total());
     }
+
+    #[test]
+    fn blocks_of_time_have_each_row_once(
+        taken in vec((vec(0..5u8, 1..3), 1..50u32, 0..300u32), 1..14),
+        least in 1..40u32,
+    ) {
+        let profile = profile_of(&taken, |_| true);
+        let rows = profile.select_times(EventId::new(0), &Filter::default()).unwrap();
+        let of_blocks: Vec<_> = rows.blocks(least).flatten().collect();
+        prop_assert_eq!(of_blocks, rows.rows().collect::<Vec<_>>());
+    }
 }

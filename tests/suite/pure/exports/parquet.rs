@@ -23,14 +23,19 @@ fn written(profile: &Profile, selection: &Selection) -> Vec<u8> {
     file
 }
 
-/// The rows, each by the names of its columns.
-fn table(bytes: &[u8]) -> Vec<BTreeMap<String, Field>> {
+fn opened(bytes: &[u8]) -> SerializedFileReader<File> {
     // Each test has a thread of its own.
     let name = format!("rows-{:?}.parquet", std::thread::current().id());
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, bytes).unwrap();
     let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
     fs::remove_file(&path).unwrap();
+    reader
+}
+
+/// The rows, each by the names of its columns.
+fn table(bytes: &[u8]) -> Vec<BTreeMap<String, Field>> {
+    let reader = opened(bytes);
     let rows = reader.get_row_iter(None).unwrap();
     let named = |row: Record| {
         let columns = row.get_column_iter();
@@ -109,4 +114,20 @@ proptest! {
             prop_assert_eq!(numbers(sums.into_values().collect()), numbers(want));
         }
     }
+}
+
+#[test]
+fn the_order_that_a_table_states_is_of_the_columns_it_is_sorted_by() {
+    let profile = build(&[(vec![(0, 0, false)], 0, 1, 1)]);
+    let reader = opened(&written(&profile, &select(&profile, Weighing::Weight)));
+    let group = reader.metadata().row_group(0);
+    let columns = group.sorting_columns().unwrap().iter().map(|sorted| {
+        let column = group.column(usize::try_from(sorted.column_idx).unwrap());
+        column.column_path().string()
+    });
+    let (function, module) = ("self_function.function", "self_function.module");
+    assert_eq!(
+        columns.collect::<Vec<_>>(),
+        ["comm", function, module, "pid", "tid"]
+    );
 }
