@@ -215,14 +215,21 @@ pub(super) fn figures(row: &Row, whole: u64) -> Vec<Cell> {
     cells.into_iter().flatten().collect()
 }
 
-/// What the intervals that are shown are.
-pub(super) fn interval_legend(of: Of) -> String {
-    match of {
-        Of::Runs => "±: half the 95 % interval, by runs".into(),
-        Of::Blocks => {
-            "±: half the 95 % interval in this run, by blocks of time; runs may differ more".into()
-        }
+/// What the intervals that are shown are, and how much would narrow that of the first row to a
+/// point.
+pub(super) fn interval_legend(of: Of, first: Option<&Row>, whole: u64) -> String {
+    let width = first.and_then(|row| row.half_widths).map_or(0, |it| it[0]);
+    let points = 100.0 * width as f64 / whole.max(1) as f64;
+    let (what, more) = match of {
+        Of::Runs => ("by runs", "runs"),
+        Of::Blocks => ("of this run", "time"),
+    };
+    let mut text = format!("±: half the 95 % interval {what}");
+    // Intervals narrow with the square root of what they are taken from.
+    if points >= 1.5 {
+        text.push_str(&format!("; ±1 takes {:.0} × the {more}", points * points));
     }
+    text
 }
 
 /// The columns of intervals.
@@ -350,7 +357,10 @@ impl Flat {
         let noun = rows::noun(subject.profile.rows);
         blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::LimitOrShare));
         blocks.extend(legend);
-        blocks.extend(self.intervals.map(|of| Block::Line(interval_legend(of))));
+        blocks.extend(self.intervals.map(|of| {
+            let whole = subject.selection.total();
+            Block::Line(interval_legend(of, self.rows.first(), whole))
+        }));
         let shown = self.rows.iter().map(|row| row.function);
         blocks.extend(rows::unknown(subject, shown));
         let is_least = |row: &Row| row.called.is_some_and(|called| called.is_marked());

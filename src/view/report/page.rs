@@ -107,7 +107,7 @@ impl Report {
         let mut blocks = vec![Block::Heading("How reliable is this?".into())];
         blocks.extend(self.trust(subject));
         blocks.extend(match self.by_total.intervals {
-            Some(of) => Some(Block::Line(flat::interval_legend(of))),
+            Some(_) => self.interval_legend(subject).map(Block::Line),
             None => certainty::line(subject, &self.sampling_error).map(Block::Line),
         });
         blocks

@@ -316,8 +316,8 @@ impl Report {
             }
             parts.push(text);
         }
-        if let Some(of) = self.by_total.intervals {
-            parts.push(flat::interval_legend(of));
+        if let Some(legend) = self.interval_legend(subject) {
+            parts.push(legend);
             return Some(parts.join("; "));
         }
         match (self.functions.first(), self.sampling_error) {
@@ -337,6 +337,14 @@ impl Report {
             _ => parts.extend(certainty::line(subject, &self.sampling_error)),
         }
         (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// What the intervals are, if they are shown.
+    pub(super) fn interval_legend(&self, subject: &Subject) -> Option<String> {
+        let first = self.functions.first().map(|(row, _)| row);
+        let whole = subject.selection.total();
+        let of = self.by_total.intervals?;
+        Some(flat::interval_legend(of, first, whole))
     }
 
     /// By how many points a total that is shown may be too low, where stacks lack callers.
