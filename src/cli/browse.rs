@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         reading,
         listing: args.listing.clone(),
         rows: by.kind(),
-        is_compared: changes.is_some(),
+        is_fixed: changes.is_some() || args.query.files().len() > 1,
         latest: Arc::new(Mutex::new(Latest {
             seen: Arc::new(seen(1, by_rows(profile, by.kind()))),
             part: args.query.time().map(|time| format!("time {time} s")),
@@ -199,8 +199,8 @@ struct Recording {
     reading: input::Options,
     listing: ListingArgs,
     rows: RowKind,
-    // With other runs, of the time that was read.
-    is_compared: bool,
+    // It is several files, or compared with others: of the time that was read.
+    is_fixed: bool,
     latest: Arc<Mutex<Latest>>,
     // The number of parts that were asked for.
     asked: Arc<AtomicU64>,
@@ -266,8 +266,8 @@ impl Source for Recording {
     }
 
     fn set_time(&self, range: &str) -> Result<(), String> {
-        if self.is_compared {
-            return Err("the comparison is of what was read; use --time".into());
+        if self.is_fixed {
+            return Err("these recordings were read as one; use --time".into());
         }
         let name = range.trim().to_owned();
         let time = match name.as_str() {

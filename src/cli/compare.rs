@@ -424,9 +424,12 @@ fn recorded(file: &Path, options: &str, command: &[OsString]) -> anyhow::Result<
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().last().unwrap_or_default();
+    // What went wrong, without what is advised.
+    let is_advice = |line: &&str| ["hint:", "note:"].iter().any(|it| line.starts_with(it));
+    let said = said.lines().rfind(|line| !is_advice(line));
+    let said = said.map(|line| format!(": {line}")).unwrap_or_default();
     let name = command.first().map_or(OsStr::new(""), |name| name);
-    let text = format!("{}: {}: {said}", name.display(), output.status);
+    let text = format!("{}: {}{said}", name.display(), output.status);
     let hint = "only runs that end well are compared";
     Err(hinted(text, Some(hint.into())))
 }

@@ -84,9 +84,11 @@ struct SummedCounts {
     calls: Vec<CallCount>,
     sites: BTreeMap<(ModuleId, u64), SiteCount>,
     uncounted: Vec<FunctionId>,
-    /// Whether in some run not all functions were counted, and of which not.
+    /// Whether in some run not all functions were counted.
     is_partial: bool,
-    incomplete: Vec<FunctionId>,
+    /// In how many runs all calls of a function were counted. A run that has nothing of a function
+    /// may not have counted its library.
+    complete: BTreeMap<FunctionId, u32>,
 }
 
 impl SumOfRuns {
@@ -130,7 +132,7 @@ impl SumOfRuns {
             self.builder.quality(self.quality);
         }
         let uncounted = match self.counts {
-            Some(counts) => counts.into_builder(&mut self.builder),
+            Some(counts) => counts.into_builder(&mut self.builder, self.runs),
             None => Vec::new(),
         };
         let calls = self.code.into_builder(&mut self.builder);
@@ -394,18 +396,18 @@ impl SummedCounts {
         self.uncounted
             .extend(counts.uncounted().iter().map(|&id| function(id)));
         self.is_partial |= counts.are_partial();
-        let incomplete = profile.functions.ids().filter(|&id| !counts.has_all_of(id));
-        self.incomplete.extend(incomplete.map(function));
+        let complete = profile.functions.ids().filter(|&id| counts.has_all_of(id));
+        for function in complete.map(function) {
+            *self.complete.entry(function).or_default() += 1;
+        }
     }
 
     // Returns the functions of which no call was counted.
-    fn into_builder(mut self, builder: &mut Builder) -> Vec<FunctionId> {
-        self.incomplete.sort_unstable();
-        let is_complete = |id: &FunctionId| self.incomplete.binary_search(id).is_err();
+    fn into_builder(self, builder: &mut Builder, runs: u32) -> Vec<FunctionId> {
         if self.is_partial {
-            let all = builder.functions().map(|(id, _)| id);
-            let complete = all.filter(is_complete).collect();
-            builder.count_some(self.calls, complete);
+            let complete = self.complete.into_iter();
+            let complete = complete.filter(|(_, number)| *number == runs);
+            builder.count_some(self.calls, complete.map(|(id, _)| id).collect());
             builder.count_sites(self.sites.into_values());
         } else {
             for count in self.calls {

@@ -245,10 +245,13 @@ impl<'a> Compared<'a> {
 
     fn undecided(&self, unit: &Unit) -> Option<String> {
         let functions = self.comparison.functions.iter();
-        let all: Vec<Row> = functions
-            .enumerate()
-            .filter(|(_, it)| it.own.verdict == Verdict::Undecided)
-            .collect();
+        // What has no weight of its own on either side is nothing to decide on.
+        let is_open = |it: &FunctionChange| {
+            it.own.verdict == Verdict::Undecided && it.own.base + it.own.new > 0.0
+        };
+        let mut all: Vec<Row> = functions.enumerate().filter(|it| is_open(it.1)).collect();
+        let size = |it: &FunctionChange| it.own.difference().abs();
+        all.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
         if all.is_empty() {
             return None;
         }

@@ -15,7 +15,7 @@ use crate::support::elf::Elf;
 use crate::support::record::{PROFTOOL, Room, can_record, each_record, is_root, perf, stderr};
 use crate::support::repeated::repeated;
 use crate::support::written::{CONTEXT_SWITCHES, CPU_CLOCK, Recording, Taken};
-use crate::support::{bound_to_test, compile, copy_program, fixture, skipped};
+use crate::support::{bound_to_test, compile, copy_program, directory, fixture, skipped};
 
 const WITH_FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
 
@@ -209,7 +209,13 @@ fn is_as_perf_says(file: &Path) {
         return;
     };
     let all = |event| without_names(file, &["--event", event]);
-    assert_eq!((all("off-cpu"), all("preempted")), expected);
+    let told = (all("off-cpu"), all("preempted"));
+    if told != expected {
+        // It is rare, and only the file tells why.
+        let kept = directory("off-cpu-differs").join("perf.data");
+        fs::copy(file, &kept).unwrap();
+        panic!("{told:?} is not {expected:?}: {}", kept.display());
+    }
 }
 
 /// The time of all samples that pass a filter. Programs are looked for where there are none: of a
