@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use proftool::analysis::tree::{Collapse, Direction, Stacks};
-use proftool::base::{About, CaveatKind, Caveats, Event};
+use proftool::base::{About, CaveatKind, Caveats, Event, Unit};
 use proftool::compare::{Comparison, Runs, Side, Work};
 use proftool::export::{html, json, svg};
 use proftool::input::SourceLines;
@@ -29,6 +29,7 @@ use super::failure::{self, Misused, hinted, tell};
 use super::look::{Format, Look};
 use super::query::Query;
 use super::query::open::Needs;
+use super::record;
 
 const ROWS: usize = 15;
 /// What separates the two commands.
@@ -129,7 +130,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let comparison = Comparison::of(event, &runs);
     let sides = [&*sides[0], &*sides[1]];
     let limit = args.look.limit(ROWS);
-    let compared = Compared::of(&comparison, sides, args.look.names(), limit);
+    let mut compared = Compared::of(&comparison, sides, args.look.names(), limit);
+    compared.cost = args.cost(&comparison);
     if comparison.runs == [1, 1] && args.look.output.format == Format::Text {
         failure::line(
             "hint",
@@ -267,6 +269,20 @@ fn work(profile: &Profile, name: &str, file: &Path) -> anyhow::Result<Work> {
 }
 
 impl Args {
+    // What recording adds to a run of the base, as a part of its time without: an estimate.
+    fn cost(&self, comparison: &Comparison) -> Option<f64> {
+        let event = &comparison.event;
+        if event.unit != Unit::Nanoseconds || event.is_off_processor() {
+            return None;
+        }
+        let base = self.command.split(|word| word == SEPARATOR).next()?;
+        let base = (!base.is_empty()).then_some(base)?;
+        let each = record::sample_cost(self.record.as_deref().unwrap_or_default(), base)?;
+        let samples = comparison.samples[0] as f64 / comparison.runs[0] as f64;
+        let taken = samples * each.as_nanos() as f64;
+        Some(taken / (comparison.time.base - taken)).filter(|part| *part > 0.0)
+    }
+
     fn is_picture(&self) -> bool {
         matches!(self.look.output.format, Format::Svg | Format::Html)
     }

@@ -30,6 +30,8 @@ pub struct Compared<'a> {
     pub names: Names,
     /// The most rows of a table.
     pub limit: Option<usize>,
+    /// What recording adds to a run, as a part of its time without, where that was estimated.
+    pub cost: Option<f64>,
     /// What each function is called, as no other is.
     labels: Vec<String>,
 }
@@ -47,6 +49,7 @@ impl<'a> Compared<'a> {
             sides,
             names,
             limit,
+            cost: None,
             labels: labels(comparison, names),
         }
     }
@@ -100,6 +103,13 @@ impl<'a> Compared<'a> {
         blocks.extend(self.undecided(&unit).map(Block::Line));
         blocks.extend(self.calls());
         blocks.push(Block::Line(self.method()));
+        let cost = |part: f64| {
+            format!(
+                "Recording adds ≈ {:.1} % to the time of a run.",
+                100.0 * part
+            )
+        };
+        blocks.extend(self.cost.map(|part| Block::Line(cost(part))));
         Page { unit, blocks }
     }
 

@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use proftool::base::{CaveatKind, Caveats, printable};
 use proftool::export::Advice;
 use proftool::input::recorder;
@@ -211,6 +212,18 @@ pub fn failed(error: &Error) -> ExitCode {
         Error::Command { .. } => NOT_EXECUTABLE,
         _ => FAILED,
     })
+}
+
+/// Estimates how long a sample takes where a command is recorded with these options.
+pub fn sample_cost(options: &str, command: &[OsString]) -> Option<Duration> {
+    let grammar = RecordArgs::augment_args(clap::Command::new("record").no_binary_name(true));
+    let options = options.split_whitespace().map(OsString::from);
+    let words = options.chain(["--".into()]).chain(command.iter().cloned());
+    let matches = grammar.try_get_matches_from(words).ok()?;
+    let args = RecordArgs::from_arg_matches(&matches).ok()?;
+    let asked = args.sampling.asked(&args.command).ok()?;
+    let (options, _) = args.sampling.options(asked.subject().ok()?, true);
+    sampler::sample_cost(&options)
 }
 
 // How it was made, and whether it is of a control group in which there was no process at its start

@@ -1,16 +1,20 @@
-//! A comparison: `runs {base, new}`, `per_work {name, amount}|null`, `time {base, new, change {low, high, percent|null}, verdict,
-//! more_runs|null}`, `functions [{name, label, module, base {self, total, calls|null}, new {…},
+//! A comparison: `runs {base, new}`, `cost|null`, `per_work {name, amount}|null`,
+//! `time {base, new, change {low, high, percent|null}, verdict, more_runs|null}`,
+//! `functions [{name, label, module, base {self, total, calls|null}, new {…},
 //! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict,
-//! exact, match, was|null, more_runs|null, absorbed [name], calls_by {name, base,
-//! new}|null, line {file, line, base, new, change {…}}|null}]` and `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
+//! exact, match, was|null, more_runs|null, absorbed [name], calls_by {name, base, new}|null,
+//! line {file, line, base, new, change {…}}|null}]` and
+//! `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
 //!
 //! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of
 //! the interval of the difference, and `percent` is the estimate. `verdict` is of the function's
 //! own weight: `better`, `worse`, `same`, `undecided`, `large`, `new` or `gone`. `exact` is true if
 //! calls are equal in all runs of each side, or, of an event of which each occurrence was recorded,
-//! the function's own weight. `line` is the one that most of the difference is on.
-//! `per_work` is the work that weights are of, where runs did different amounts. `arcs` has the calls that explain most of a function's
-//! difference. `total` and `samples` of the document are the mean of the new runs, and all samples.
+//! the function's own weight. `line` is the one that most of the difference is on. `arcs` has the
+//! calls that explain most of a function's difference. `cost` is an estimate of what recording adds
+//! to a run, as a part of its time without. `per_work` is the work that weights are of, where runs
+//! did different amounts. `total` and `samples` of the document are the mean of the new runs, and
+//! all samples.
 
 use std::io::{self, Write};
 
@@ -135,6 +139,8 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
     let [base, new] = comparison.runs;
     out.write_all(b"\"runs\":")?;
     value(out, &Sides { base, new })?;
+    out.write_all(b",\n\"cost\":")?;
+    value(out, &compared.cost)?;
     out.write_all(b",\n\"per_work\":")?;
     let work = comparison.work.as_ref().map(|work| WorkItem {
         name: &work.name,
