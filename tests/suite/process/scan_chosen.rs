@@ -68,7 +68,7 @@ fn check(path: &Path) -> (usize, usize) {
 
 #[test]
 fn the_calls_of_chosen_functions_are_those_of_all_code() {
-    let Some(program) = truth::build("callees", &["-O2"]) else {
+    let Some(program) = truth::build("chosen-callees", &["-O2"]) else {
         return;
     };
     let (enough, _) = check(&program);

@@ -45,7 +45,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, Once, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -166,9 +166,16 @@ fn has_source_error(said: &str) -> bool {
     })
 }
 
-/// An empty directory of this name, which no other test may have.
+/// An empty directory of this name, which no other test may have: the one would take away what the
+/// other has just written.
 pub fn directory(name: &str) -> PathBuf {
+    static TAKEN: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
     watch();
+    if let Some(test) = thread::current().name() {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = taken.entry(name.to_owned()).or_insert(test.to_owned());
+        assert_eq!(first, test, "{name} is the directory of another test");
+    }
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap();
