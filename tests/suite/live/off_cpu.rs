@@ -186,6 +186,10 @@ fn by_perf(file: &Path) -> Option<(u64, u64)> {
             left.remove(&tid);
         } else if let Some(tid) = other("PERF_RECORD_FORK(") {
             ended.retain(|&ended| ended != tid);
+        } else if what.starts_with("context-switches") {
+            // It runs, as it is about to leave: where it came back is not recorded. The kernel
+            // stops events one by one at the end, and those of switches before their samples.
+            left.remove(&tid);
         } else if !what.contains("SWITCH") || tid <= 0 || ended.contains(&tid) {
             continue;
         } else if what.contains(" OUT") {
