@@ -167,29 +167,6 @@ impl Change {
         self.new - self.base
     }
 
-    // Where each occurrence is known, what all runs of a side have is the fact. Returns whether it
-    // is so.
-    fn by_equality(self, values: &[Vec<f64>; 2]) -> (Change, bool) {
-        let are_equal = |runs: &Vec<f64>| runs.windows(2).all(|two| two[0] == two[1]);
-        if !values.iter().all(are_equal) {
-            return (self, false);
-        }
-        let difference = self.difference();
-        let verdict = match (self.verdict, difference.total_cmp(&0.0)) {
-            (known @ (Verdict::New | Verdict::Gone), _) => known,
-            (_, Ordering::Less) => Verdict::Better,
-            (_, Ordering::Equal) => Verdict::Same,
-            (_, Ordering::Greater) => Verdict::Worse,
-        };
-        let exact = Change {
-            interval: [difference; 2],
-            verdict,
-            more_runs: None,
-            ..self
-        };
-        (exact, true)
-    }
-
     // The standard error of the difference, near enough.
     fn error(&self) -> f64 {
         (self.interval[1] - self.interval[0]) / 4.0
@@ -290,9 +267,6 @@ pub struct FunctionChange {
     pub own: Change,
     /// The weight of the samples with it on the stack.
     pub total: Change,
-    /// Whether its own weight is a fact: each occurrence of the event is known, and all runs of a
-    /// side have as many.
-    pub is_exact: bool,
     /// How often it was called, where calls were counted.
     pub calls: Option<Calls>,
     /// Who called it in the time by which it differs.
@@ -334,22 +308,9 @@ impl Comparison {
         let judge = Judge::of(sides);
         let rows = row::rows(&matching::pairs(&runs.identities, sides), sides);
         let (time, of_functions) = changes(&judge, &rows);
-        let are_whole = sides
-            .iter()
-            .all(|runs| runs.len() > 1 && runs.iter().all(|it| it.is_census));
         let functions = rows.iter().zip(of_functions);
         let functions = functions.filter_map(|(row, [own, total])| {
-            let changes = match are_whole {
-                true => [
-                    (own, row.values(|it| it.own)),
-                    (total, row.values(|it| it.total)),
-                ]
-                .map(|(change, values)| change.by_equality(&values)),
-                false => [(own, false), (total, false)],
-            };
-            let [(own, is_exact), (total, _)] = changes;
             let mut change = FunctionChange::of(row, &rows, &runs.identities, [own, total])?;
-            change.is_exact = is_exact;
             if own.verdict.is_change() {
                 change.cause = judge.caller(row, &own).and_then(|(place, change)| {
                     let caller = caller(&rows[place], &runs.identities)?;
@@ -464,7 +425,6 @@ impl FunctionChange {
             own,
             total,
             calls,
-            is_exact: false,
             cause: None,
             line: None,
             calls_by: calls_by.and_then(|(place, calls)| {

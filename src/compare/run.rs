@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Side;
 use super::identity::Identities;
-use crate::base::{IdVec, Sampling};
+use crate::base::IdVec;
 use crate::profile::{
     Counts, FunctionId, Links, PathId, PathWeights, Profile, SelectedRow, Selection, Step,
     TimedRows,
@@ -48,8 +48,6 @@ pub(super) struct Run {
     pub weight: f64,
     /// The number of samples.
     pub samples: u64,
-    /// Whether each occurrence of the event is a sample.
-    pub is_census: bool,
     /// By the number of the function.
     pub functions: FxHashMap<u32, Figures>,
     /// By the numbers of caller and callee.
@@ -85,7 +83,6 @@ impl Run {
             variance: selection.squares() as f64,
             weight,
             samples: selection.samples(),
-            is_census: selection.sampling() == Sampling::Census,
             ..Run::default()
         };
         run.add_weights(profile, selection, &numbers, identities.len());

@@ -429,36 +429,3 @@ fn a_single_run_that_did_more_tells_more_about_each_piece_of_work() {
         assert!((more / equal - expected).abs() < 1e-9, "{}", more / equal);
     }
 }
-
-/// Runs of an event of which each occurrence is known.
-fn census(runs: &[&[(&str, u64)]]) -> Vec<Profile> {
-    let profile = |stacks: &&[(&str, u64)]| {
-        let mut profile = run(stacks);
-        profile.sampling[EventId::new(0)] = Sampling::Census;
-        profile
-    };
-    runs.iter().map(profile).collect()
-}
-
-// Far fewer than a test would take: 7 of 4 000.
-#[test]
-fn what_repeats_of_an_event_that_is_known_whole_is_a_fact() {
-    let runs = |load: u64| {
-        let runs: [[(&str, u64); 3]; 2] = [3, 5].map(|hash| {
-            [
-                ("main;load", load),
-                ("main;hash", hash),
-                ("main;rest", 4000),
-            ]
-        });
-        census(&[&runs[0], &runs[1]])
-    };
-    let comparison = compared(&runs(20), &runs(27));
-    let told = |name: &str| {
-        let function = of(&comparison, name);
-        (function.own.verdict, function.is_exact)
-    };
-    assert_eq!(told("load"), (Verdict::Worse, true));
-    assert_eq!(told("rest"), (Verdict::Same, true));
-    assert!(!told("hash").1 && !told("hash").0.is_change());
-}

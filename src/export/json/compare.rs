@@ -9,12 +9,11 @@
 //! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of
 //! the interval of the difference, and `percent` is the estimate. `verdict` is of the function's
 //! own weight: `better`, `worse`, `same`, `undecided`, `large`, `new` or `gone`. `exact` is true if
-//! calls are equal in all runs of each side, or, of an event of which each occurrence was recorded,
-//! the function's own weight. `line` is the one that most of the difference is on. `arcs` has the
-//! calls that explain most of a function's difference. `cost` is an estimate of what recording adds
-//! to a run, as a part of its time without. `per_work` is the work that weights are of, where runs
-//! did different amounts. `total` and `samples` of the document are the mean of the new runs, and
-//! all samples.
+//! calls are equal in all runs of each side, and the runs are enough to know that they repeat.
+//! `line` is the one that most of the difference is on. `arcs` has the calls that explain most of a
+//! function's difference. `cost` is an estimate of what recording adds to a run, as a part of its
+//! time without. `per_work` is the work that weights are of, where runs did different amounts.
+//! `total` and `samples` of the document are the mean of the new runs, and all samples.
 
 use std::io::{self, Write};
 
@@ -209,7 +208,7 @@ fn function<'a>(label: &'a str, it: &'a FunctionChange) -> FunctionItem<'a> {
             verdict: it.total.verdict.name(),
         },
         verdict: it.own.verdict.name(),
-        exact: it.is_exact || is_exact(it.calls),
+        exact: is_exact(it.calls),
         matched: it.matched.name(),
         was: it.was.as_deref(),
         more_runs: it.own.more_runs,
