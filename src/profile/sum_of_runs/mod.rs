@@ -10,14 +10,16 @@
 //!
 //! When samples were taken is not kept: runs have no common time.
 
-use std::collections::BTreeMap;
+mod code;
+mod counts;
 
 use hashbrown::HashMap;
 
+use self::code::SummedCode;
+use self::counts::SummedCounts;
 use super::{
-    Builder, Call, CallCount, CallPath, CallPaths, Code, Counts, EventId, Followed,
-    FollowedFunction, Function, FunctionCode, FunctionId, FunctionKind, FunctionSetId, Line,
-    LineId, ModuleId, PathId, Place, PlaceId, Profile, Quality, SiteCount, Thread, ThreadId,
+    Builder, CallPath, CallPaths, EventId, Function, FunctionId, FunctionKind, FunctionSetId, Line,
+    LineId, ModuleId, PathId, Place, PlaceId, Profile, Quality, Thread, ThreadId,
 };
 use crate::base::{BuildId, Event, Id, IdVec, Sampling, WeightSum};
 
@@ -66,29 +68,6 @@ struct Named {
 struct Ids {
     modules: IdVec<ModuleId, ModuleId>,
     functions: IdVec<FunctionId, FunctionId>,
-}
-
-/// What the code of all runs says, each once.
-#[derive(Debug, Default)]
-struct SummedCode {
-    calls: BTreeMap<Call, u64>,
-    known: BTreeMap<FunctionId, FunctionCode>,
-    interrupts: Vec<FunctionId>,
-    followed: Option<Followed>,
-    is_partial: bool,
-}
-
-/// Counts of all runs; there are none where a run has none.
-#[derive(Debug, Default)]
-struct SummedCounts {
-    calls: Vec<CallCount>,
-    sites: BTreeMap<(ModuleId, u64), SiteCount>,
-    uncounted: Vec<FunctionId>,
-    /// Whether in some run not all functions were counted.
-    is_partial: bool,
-    /// In how many runs all calls of a function were counted. A run that has nothing of a function
-    /// may not have counted its library.
-    complete: BTreeMap<FunctionId, u32>,
 }
 
 impl SumOfRuns {
@@ -306,116 +285,6 @@ fn add_paths(
         of_sum.push(builder.path_of(path));
     }
     of_sum
-}
-
-impl SummedCode {
-    fn add(&mut self, code: &Code, ids: &Ids) {
-        self.is_partial |= !code.is_whole;
-        for call in code.calls() {
-            let sites = call.sites;
-            let call = Call {
-                from: ids.functions[call.from],
-                to: ids.functions[call.to],
-                sites: 0,
-                ..*call
-            };
-            let known = self.calls.entry(call).or_default();
-            *known = sites.max(*known);
-        }
-        for (id, code) in code.functions.enumerate() {
-            if let Some(code) = code {
-                self.known.entry(ids.functions[id]).or_insert(*code);
-            }
-        }
-        let interrupts = code.interrupts().iter();
-        self.interrupts
-            .extend(interrupts.map(|&id| ids.functions[id]));
-        if let Some(followed) = &code.followed {
-            let sum = self.followed.get_or_insert_default();
-            let first = sum.functions.len() as u32;
-            let functions = followed.functions.iter();
-            sum.functions
-                .extend(functions.map(|function| FollowedFunction {
-                    function: function.function.map(|id| ids.functions[id]),
-                    ..*function
-                }));
-            let calls = followed.calls.iter();
-            sum.calls
-                .extend(calls.map(|(from, to)| (first + from, first + to)));
-            let copied = followed.copied.iter();
-            sum.copied.extend(copied.map(|&id| ids.functions[id]));
-        }
-    }
-
-    // Returns the calls, which a finished profile takes.
-    fn into_builder(self, builder: &mut Builder) -> Vec<Call> {
-        for (function, code) in self.known {
-            builder.code(function, code);
-        }
-        builder.interrupts(self.interrupts);
-        if !self.is_partial {
-            builder.code_is_whole();
-        }
-        if let Some(mut followed) = self.followed {
-            followed.copied.sort_unstable();
-            followed.copied.dedup();
-            builder.followed(followed);
-        }
-        let calls = self.calls.into_iter();
-        calls.map(|(call, sites)| Call { sites, ..call }).collect()
-    }
-}
-
-impl SummedCounts {
-    fn add(&mut self, profile: &Profile, counts: &Counts, ids: &Ids) {
-        let function = |id: FunctionId| ids.functions[id];
-        self.calls
-            .extend(counts.calls().iter().map(|count| CallCount {
-                from: count.from.map(function),
-                to: function(count.to),
-                ..*count
-            }));
-        for site in counts.sites() {
-            let module = ids.modules[site.module];
-            let sum = self
-                .sites
-                .entry((module, site.at))
-                .or_insert_with(|| SiteCount {
-                    module,
-                    calls: 0,
-                    between: None,
-                    ..*site
-                });
-            sum.calls = sum.calls.saturating_add(site.calls);
-            sum.is_least |= site.is_least;
-            let between = site.between;
-            sum.between = sum
-                .between
-                .or_else(|| between.map(|(from, to)| (function(from), function(to))));
-        }
-        self.uncounted
-            .extend(counts.uncounted().iter().map(|&id| function(id)));
-        self.is_partial |= counts.are_partial();
-        let complete = profile.functions.ids().filter(|&id| counts.has_all_of(id));
-        for function in complete.map(function) {
-            *self.complete.entry(function).or_default() += 1;
-        }
-    }
-
-    // Returns the functions of which no call was counted.
-    fn into_builder(self, builder: &mut Builder, runs: u32) -> Vec<FunctionId> {
-        if self.is_partial {
-            let complete = self.complete.into_iter();
-            let complete = complete.filter(|(_, number)| *number == runs);
-            builder.count_some(self.calls, complete.map(|(id, _)| id).collect());
-            builder.count_sites(self.sites.into_values());
-        } else {
-            for count in self.calls {
-                builder.count(count.from, count.to, count.calls);
-            }
-        }
-        self.uncounted
-    }
 }
 
 #[cfg(test)]
