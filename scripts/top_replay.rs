@@ -151,18 +151,7 @@ fn time(file: &Path) -> anyhow::Result<()> {
         profile.functions.len(),
         profile.samples.len()
     )?;
-    let seen = Arc::new(Seen {
-        number: 1,
-        samples: profile.samples.iter().map(|sample| sample.count).sum(),
-        profile,
-        elapsed: Duration::from_secs(1),
-        lost: 0,
-        behind: 0,
-        seldom: 0,
-        resets: 0,
-        half_life: None,
-        until: 0,
-    });
+    let seen = Arc::new(Seen::all_of(1, profile, Duration::from_secs(1)));
     let shown = Shown {
         target: String::new(),
         how: String::new(),

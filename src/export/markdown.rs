@@ -18,14 +18,7 @@ pub fn write(out: &mut dyn Write, page: &Page) -> io::Result<()> {
             Block::Heading(text) => writeln!(out, "#### {}\n", escaped(text))?,
             Block::Line(text) => writeln!(out, "{}\n", escaped(text))?,
             Block::Table(table) => self::table(out, table, page)?,
-            Block::Hidden(rows) => {
-                let noun = if rows.count == 1 {
-                    rows.noun.0
-                } else {
-                    rows.noun.1
-                };
-                writeln!(out, "{} more {noun}\n", rows.count)?;
-            }
+            Block::Hidden(rows) => writeln!(out, "{}\n", rows.words())?,
             _ => {}
         }
     }

@@ -50,9 +50,7 @@ pub(super) fn of(block: &Block, advice: &dyn Advice, said: &mut BTreeSet<Remedy>
             sentence(Kind::Plain, format!("{}{how}", meaning(*mark)))
         }
         Block::Hidden(rows) => {
-            let (one, many) = rows.noun;
-            let noun = if rows.count == 1 { one } else { many };
-            let mut text = format!("… {} more {noun}", number::grouped(rows.count));
+            let mut text = format!("… {}", rows.words());
             if let Some(how) = advice.on_hidden(rows) {
                 text.push_str(&format!(". To see all: {how}"));
             }

@@ -1,5 +1,6 @@
 //! A page for people: headings, sentences and tables, one under the other.
 
+use super::number;
 use super::question::Question;
 use super::table::{Call, Table};
 use crate::base::{Caveat, Remedy, Unit};
@@ -136,6 +137,13 @@ pub enum HiddenBy {
 }
 
 impl HiddenRows {
+    /// How many there are, in words: `3 more functions`.
+    pub fn words(&self) -> String {
+        let (one, several) = self.noun;
+        let noun = if self.count == 1 { one } else { several };
+        format!("{} more {noun}", number::grouped(self.count))
+    }
+
     /// Returns the block that states this many rows; nothing for none.
     pub(super) fn block(
         count: usize,

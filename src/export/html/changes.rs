@@ -44,11 +44,7 @@ pub fn write(
             Block::Heading(heading) => writeln!(out, "<h2>{}</h2>", text(heading))?,
             Block::Line(line) => writeln!(out, "<p>{}</p>", text(line))?,
             Block::Table(table) => self::table(out, table, page)?,
-            Block::Hidden(rows) => {
-                let (one, several) = rows.noun;
-                let noun = if rows.count == 1 { one } else { several };
-                writeln!(out, "<p>{} more {noun}</p>", rows.count)?;
-            }
+            Block::Hidden(rows) => writeln!(out, "<p>{}</p>", rows.words())?,
             _ => {}
         }
     }

@@ -164,6 +164,12 @@ impl Frames<'_> {
             text => format!(": {text}; here "),
         };
         text.push_str(&format!("{share}%"));
+        text + &self.origin(node, is_inferred)
+    }
+
+    // Where a frame is from: its module, and how it is known.
+    fn origin(&self, node: &Node, is_inferred: bool) -> String {
+        let mut text = String::new();
         let module = self.subject.module(node.function);
         if !module.is_empty() && !self.is_mark(node) {
             text.push_str(&format!("; {module}"));
@@ -171,10 +177,13 @@ impl Frames<'_> {
         if node.inlined {
             text.push_str("; inlined");
         }
+        if is_inferred {
+            text.push_str("; restored from the code");
+        }
         text
     }
 
-    // The same without changes, in the parentheses, of which it has none itself.
+    // What stands there without changes, in parentheses, of which it has none itself.
     fn figures(&self, frame: &FlameFrame, node: &Node, is_inferred: bool) -> String {
         let share = number::percent(frame.weight, self.picture.layout.total, 2);
         let mut text = format!(
@@ -189,16 +198,7 @@ impl Frames<'_> {
             let passed = figure(node.weight(), &self.subject.selection.event().unit);
             text.push_str(&format!("; passed by {passed} with collapsed calls"));
         }
-        let module = self.subject.module(node.function);
-        if !module.is_empty() && !self.is_mark(node) {
-            text.push_str(&format!("; {module}"));
-        }
-        if node.inlined {
-            text.push_str("; inlined");
-        }
-        if is_inferred {
-            text.push_str("; restored from the code");
-        }
+        text.push_str(&self.origin(node, is_inferred));
         text.replace('(', "[").replace(')', "]")
     }
 
