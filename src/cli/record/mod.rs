@@ -214,15 +214,21 @@ pub fn failed(error: &Error) -> ExitCode {
     })
 }
 
-/// Estimates how long a sample takes where a command is recorded with these options.
+/// Estimates how long a sample takes where a command is recorded with these options; `None` also
+/// where calls are counted, which costs more than samples.
 pub fn sample_cost(options: &str, command: &[OsString]) -> Option<Duration> {
     let grammar = RecordArgs::augment_args(clap::Command::new("record").no_binary_name(true));
     let options = options.split_whitespace().map(OsString::from);
     let words = options.chain(["--".into()]).chain(command.iter().cloned());
     let matches = grammar.try_get_matches_from(words).ok()?;
     let args = RecordArgs::from_arg_matches(&matches).ok()?;
+    if args.counts.is_some() {
+        return None;
+    }
     let asked = args.sampling.asked(&args.command).ok()?;
-    let (options, _) = args.sampling.options(asked.subject().ok()?, true);
+    let (options, _) = args
+        .sampling
+        .options(asked.subject().ok()?, !args.keep_copies);
     sampler::sample_cost(&options)
 }
 
