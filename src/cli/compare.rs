@@ -16,8 +16,7 @@ use proftool::base::{About, CaveatKind, Caveats, Event, Unit};
 use proftool::compare::{Comparison, Runs, Side, Work};
 use proftool::export::{html, json, svg};
 use proftool::input::SourceLines;
-use proftool::names::short_name;
-use proftool::profile::{Counts, Filter, FunctionId, Profile, SumOfRuns};
+use proftool::profile::SumOfRuns;
 use proftool::view::compare::Compared;
 use proftool::view::{Names, Subject};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -220,7 +219,13 @@ impl Read {
         let times = main.and_then(|event| query.times(&profile, event));
         runs.add(side, &profile, &selection, times.as_ref());
         if let Some(name) = &self.per_work {
-            runs.set_work(side, work(&profile, name, query.file())?);
+            let work = Work::of(&profile, name).ok_or_else(|| {
+                let file = query.file().display();
+                let text = format!("{file}: neither calls of {name} nor such an event");
+                let hint = "all calls of the function have to be counted: --record --counts";
+                hinted(text, Some(hint.into()))
+            })?;
+            runs.set_work(side, work);
         }
         if let (Side::New, Some(sum)) = (side, &mut self.sum) {
             sum.add(&profile);
@@ -228,44 +233,6 @@ impl Read {
         }
         Ok(())
     }
-}
-
-// How much a run did: the calls of the functions of this name, if all were counted, else the weight
-// of the event.
-fn work(profile: &Profile, name: &str, file: &Path) -> anyhow::Result<Work> {
-    let is_named = |id: FunctionId| {
-        let function = &profile.functions[id];
-        function.name == name || short_name(function) == name
-    };
-    let counts = profile.counts.as_ref();
-    let is_whole = |counts: &&Counts| {
-        let mut named = profile
-            .functions
-            .ids()
-            .filter(|id| is_named(*id))
-            .peekable();
-        named.peek().is_some() && named.all(|id| counts.has_all_of(id))
-    };
-    let amount = match (counts.filter(is_whole), &profile.events_named(name)[..]) {
-        (Some(counts), _) => {
-            let calls = counts.calls().iter().filter(|call| is_named(call.to));
-            calls.map(|call| call.calls).sum()
-        }
-        (None, &[event]) => profile.select(event, &Filter::default()).total(),
-        (None, _) => 0,
-    };
-    if amount == 0 {
-        let text = format!(
-            "{}: neither calls of {name} nor such an event",
-            file.display()
-        );
-        let hint = "all calls of the function have to be counted: --record --counts";
-        return Err(hinted(text, Some(hint.into())));
-    }
-    Ok(Work {
-        name: name.to_owned(),
-        amount,
-    })
 }
 
 impl Args {
@@ -309,7 +276,7 @@ impl Args {
         let places = compared.comparison.places(runs, Side::New, &profile);
         let changes = compared.frames(&places);
         let output = &self.look.output;
-        answer::give_picture(output, situation, caveats, &|out| match output.format {
+        answer::give_written(output, situation, caveats, &|out| match output.format {
             Format::Html => {
                 html::changes::write(out, &compared.page(), &subject, (&picture, &changes))
             }

@@ -162,7 +162,8 @@ impl<'a> Judge<'a> {
         let parts = row.lines.iter();
         let parts = parts.map(|(line, runs)| (*line, runs.clone()));
         let (cause, others) = self.cause(row, own, parts)?;
-        let is_moved = others > (1.0 - CAUSE) * own.difference().abs() + own.error();
+        let error = self.measure(&row.values(|it| it.own), row).difference.error;
+        let is_moved = others > (1.0 - CAUSE) * own.difference().abs() + error;
         (row.absorbed.is_empty() && !is_moved).then_some(cause)
     }
 

@@ -17,6 +17,7 @@
 //! [`Verdict::Large`].
 
 pub mod budget;
+mod calls;
 mod identity;
 mod judge;
 mod matching;
@@ -25,11 +26,13 @@ mod run;
 pub mod statistics;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 
+use self::calls::Variation;
 use self::identity::Identities;
 use self::judge::{Judge, Measured};
 use self::row::Row;
@@ -38,7 +41,9 @@ use self::statistics::discoveries;
 use crate::base::{Caveats, Event, IdVec, Language};
 use crate::profile::{FunctionId, Line, Profile, Selection, TimedRows};
 
+pub use self::calls::Calls;
 pub use self::matching::Match;
+pub use self::work::Work;
 
 /// How many times the variance between runs may be that within a run. Samples of real programs had
 /// up to 1.84 times that of independent ones; the factor leaves room for other machines.
@@ -71,15 +76,6 @@ pub struct Runs {
     sides: [Vec<Run>; 2],
     work: Option<Work>,
     caveats: Caveats,
-}
-
-/// How much a run did: calls of a function, or the weight of an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work {
-    /// The function or the event.
-    pub name: String,
-    /// The number.
-    pub amount: u64,
 }
 
 impl Runs {
@@ -167,48 +163,9 @@ impl Change {
         self.new - self.base
     }
 
-    // The standard error of the difference, near enough.
-    fn error(&self) -> f64 {
-        (self.interval[1] - self.interval[0]) / 4.0
-    }
-
     /// The difference in percent of the base; `None` where that is 0.
     pub fn percent(&self) -> Option<f64> {
         (self.base > 0.0).then(|| 100.0 * self.difference() / self.base)
-    }
-}
-
-/// How often something was called, on both sides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
-    /// The number of each side, where all calls were counted and all runs have the same.
-    pub exact: [Option<u64>; 2],
-    /// Whether the runs of a side have different numbers.
-    pub varies: bool,
-    /// Whether each side has at least two runs, so that numbers are known to repeat.
-    pub is_repeated: bool,
-}
-
-impl Calls {
-    // Of each run; `None` where no run has a number.
-    fn of(runs: &[Vec<Option<u64>>; 2]) -> Option<Calls> {
-        runs.iter().flatten().any(Option::is_some).then_some(())?;
-        let is_known = |runs: &Vec<Option<u64>>| runs.iter().all(Option::is_some);
-        let is_same = |runs: &Vec<Option<u64>>| runs.windows(2).all(|two| two[0] == two[1]);
-        let exact = |runs: &Vec<Option<u64>>| runs.first().copied()?.filter(|_| is_same(runs));
-        Some(Calls {
-            exact: runs.each_ref().map(exact),
-            varies: runs.iter().any(|runs| is_known(runs) && !is_same(runs)),
-            is_repeated: runs.iter().all(|runs| runs.len() > 1),
-        })
-    }
-
-    /// Whether the numbers are known, repeat, and differ.
-    pub fn changed(&self) -> Option<[u64; 2]> {
-        match self.exact {
-            [Some(base), Some(new)] if self.is_repeated && base != new => Some([base, new]),
-            _ => None,
-        }
     }
 }
 
@@ -307,10 +264,13 @@ impl Comparison {
         let sides = runs.sides.each_ref().map(Vec::as_slice);
         let judge = Judge::of(sides);
         let rows = row::rows(&matching::pairs(&runs.identities, sides), sides);
+        let numbers = rows.iter().flat_map(|row| row.values(|it| it.calls));
+        let variation = Variation::of(numbers, sides.map(<[Run]>::len));
         let (time, of_functions) = changes(&judge, &rows);
         let functions = rows.iter().zip(of_functions);
         let functions = functions.filter_map(|(row, [own, total])| {
-            let mut change = FunctionChange::of(row, &rows, &runs.identities, [own, total])?;
+            let mut change =
+                FunctionChange::of(row, &rows, (&runs.identities, variation), [own, total])?;
             if own.verdict.is_change() {
                 change.cause = judge.caller(row, &own).and_then(|(place, change)| {
                     let caller = caller(&rows[place], &runs.identities)?;
@@ -403,14 +363,14 @@ impl FunctionChange {
     fn of(
         row: &Row,
         rows: &[Row],
-        identities: &Identities,
+        (identities, variation): (&Identities, Variation),
         [own, total]: [Change; 2],
     ) -> Option<FunctionChange> {
         let shown = row.shown(identities)?;
         let base = row.pair.numbers[0].and_then(|it| identities.shown(Side::Base, it));
         let was = base.filter(|base| base.name != shown.name);
-        let calls = Calls::of(&row.values(|it| it.calls));
-        let calls_by = calls.and_then(|calls| row.calls_by(calls));
+        let calls = Calls::of(&row.values(|it| it.calls), variation);
+        let calls_by = calls.and_then(|calls| row.calls_by(calls, variation));
         let absorbed = row.absorbed.iter().filter_map(|&number| {
             let shown = [Side::New, Side::Base].map(|side| identities.shown(side, number));
             Some(shown.into_iter().flatten().next()?.name.clone())

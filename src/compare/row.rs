@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::calls::Variation;
 use super::identity::{Identities, Shown};
 use super::matching::Pair;
 use super::run::{ArcFigures, Figures, Run};
@@ -56,7 +57,7 @@ impl Row {
     }
 
     /// The row of the caller for which most of a difference of calls is, and its calls.
-    pub fn calls_by(&self, calls: Calls) -> Option<(usize, Calls)> {
+    pub fn calls_by(&self, calls: Calls, variation: Variation) -> Option<(usize, Calls)> {
         let difference = |calls: Calls| {
             let [base, new] = calls.changed()?;
             Some(new as f64 - base as f64)
@@ -65,7 +66,7 @@ impl Row {
         self.callers.iter().find_map(|(place, runs)| {
             // All calls of the function were counted: a caller without a number made none.
             let of = |runs: &Vec<ArcFigures>| runs.iter().map(|it| it.calls.or(Some(0))).collect();
-            let calls = Calls::of(&runs.each_ref().map(of))?;
+            let calls = Calls::of(&runs.each_ref().map(of), variation)?;
             (difference(calls)? / all >= CAUSE).then_some((*place, calls))
         })
     }

@@ -429,3 +429,20 @@ fn a_single_run_that_did_more_tells_more_about_each_piece_of_work() {
         assert!((more / equal - expected).abs() < 1e-9, "{}", more / equal);
     }
 }
+
+// Numbers that vary by one of a thousand: as small a difference may be chance in few runs.
+#[test]
+fn what_differs_by_no_more_than_what_varies_takes_more_runs() {
+    let run = |load, parse, noise| {
+        let calls = [("load", load), ("parse", parse), ("hash", 1000 + noise % 2)];
+        run_of("app", &[("main", 100)], &calls)
+    };
+    let told = |runs: u64| {
+        let side = |load, parse| (0..runs).map(move |it| run(load, parse, it)).collect();
+        let (base, new): (Vec<Profile>, Vec<Profile>) = (side(1000, 1000), side(1001, 2000));
+        let comparison = compared(&base, &new);
+        ["load", "parse", "hash"].map(|name| of(&comparison, name).calls.expect(name).changed())
+    };
+    assert_eq!(told(2), [None, Some([1000, 2000]), None]);
+    assert_eq!(told(6), [Some([1000, 1001]), Some([1000, 2000]), None]);
+}

@@ -301,6 +301,7 @@ impl<'a> Compared<'a> {
             .filter(|it| it.calls.is_some_and(|it| it.varies))
             .count();
         let counted = || functions.iter().filter_map(|it| it.calls);
+        let unsure = counted().filter(|it| it.is_unsure()).count();
         if counted().next().is_none() {
             return Vec::new();
         }
@@ -309,11 +310,12 @@ impl<'a> Compared<'a> {
             let known = counted()
                 .filter(|it| it.exact.iter().all(Option::is_some))
                 .count();
-            let text = match counted().all(|it| it.is_repeated) {
-                true => {
+            let text = match (self.comparison.runs.contains(&1), unsure) {
+                (true, _) => "Calls are not compared: two runs a side show which repeat.".into(),
+                (false, 0) => {
                     format!("Functions of which all calls are known: {known}; none has changed.")
                 }
-                false => "Calls are not compared: two runs a side show which repeat.".into(),
+                (false, _) => "No calls are known to have changed.".into(),
             };
             blocks[0] = Block::Line(text);
         } else {
@@ -350,8 +352,13 @@ impl<'a> Compared<'a> {
             blocks.extend(HiddenRows::block(hidden, noun, HiddenBy::Limit));
         }
         if varying > 0 {
-            let text =
+            let mut text =
                 format!("The calls of {varying} functions vary from run to run (hash seeds?).");
+            if unsure > 0 {
+                text.push_str(&format!(
+                    " Those of {unsure} more differ by no more than that: further runs tell."
+                ));
+            }
             blocks.push(Block::Line(text));
         }
         blocks.push(Block::Space);

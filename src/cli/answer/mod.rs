@@ -98,13 +98,11 @@ pub fn give_text(
         let text = "--classic prints text; leave out --format";
         return Err(failure::Misused(text.into()).into());
     }
-    write_to(standard_output()?, write)?;
-    warn(caveats, situation);
-    strictly(output.strict, caveats)
+    give_written(output, situation, caveats, write)
 }
 
-// A picture, or a page with one.
-pub fn give_picture(
+// In a format that the command itself writes.
+pub fn give_written(
     output: &Output,
     situation: &Situation,
     caveats: &Caveats,
