@@ -2,7 +2,9 @@
 """compare_errors.py synthetic|pool|exact …: how often `proftool compare` is wrong.
 
     compare_errors.py synthetic [PAIRS]          runs that are made here, with known truth
-    compare_errors.py pool FILES… [--pairs N]    recorded runs of one program, in two random halves
+    compare_errors.py pool FILES… [--pairs N]    recorded runs of one program, in two random halves; what
+                                                 `perf diff` (of one run a side) and `pprof -diff_base`
+                                                 list of the same pairs, too, where they are there
     compare_errors.py exact [PAIRS]              counted calls of two runs a side, under load
 
 Prints the part of pairs in which something is reported although nothing has changed (at most 5 %),
@@ -18,6 +20,8 @@ import math
 import os
 import pathlib
 import random
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -125,16 +129,59 @@ def synthetic(pairs):
     print(f"intervals: {covered} of {intervals} hold the truth ({100 * covered / intervals:.2f} %)")
 
 
+def lines_of(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    return done.stdout.decode(errors="replace").splitlines()
+
+
+def perf_diff(base, new):
+    """The largest difference between two runs, in percent of all."""
+    lines = lines_of("perf", "diff", "-f", "-c", "delta-abs", base[0], new[0])
+    found = [re.match(r"\s+(?:[\d.]+%)?\s+([+-][\d.]+)%", line) for line in lines]
+    return max((abs(float(it[1])) for it in found if it), default=0.0)
+
+
+class Pprof:
+    """The largest difference between two sums of runs, in percent of the base."""
+
+    def __init__(self, files, place):
+        self.profiles = {}
+        for number, file in enumerate(files):
+            self.profiles[file] = str(pathlib.Path(place) / f"{number}.pb.gz")
+            lines_of(PROFTOOL, "export", "--to", "pprof", "-o", self.profiles[file], file)
+
+    def __call__(self, base, new):
+        bases = [f"-diff_base={self.profiles[it]}" for it in base]
+        lines = lines_of("go", "tool", "pprof", "-top", "-sample_index=1", "-nodefraction=0", *bases,
+                         *(self.profiles[it] for it in new))
+        found = [re.match(r"\s*-?[\d.]+\w*\s+(-?[\d.]+)%", line) for line in lines]
+        return max((abs(float(it[1])) for it in found if it), default=0.0)
+
+
 def pool(files, pairs, runs):
     random.seed(2)
     false = 0
-    for pair in range(pairs):
-        drawn = random.sample(files, 2 * runs)
-        said = reported(compare(drawn[:runs], drawn[runs:]))
-        if said:
-            false += 1
-            print(f"pair {pair}: {said[:6]}")
+    with tempfile.TemporaryDirectory() as place:
+        peers = {"perf diff": perf_diff} if shutil.which("perf") else {}
+        if shutil.which("go"):
+            peers["pprof -diff_base"] = Pprof(files, place)
+        listed = {name: [] for name in peers}
+        for pair in range(pairs):
+            drawn = random.sample(files, 2 * runs)
+            base, new = drawn[:runs], drawn[runs:]
+            said = reported(compare(base, new))
+            if said:
+                false += 1
+                print(f"pair {pair}: {said[:6]}")
+            for name, peer in peers.items():
+                listed[name].append(peer(base, new))
     print(f"A/A: {false} of {pairs} pairs of {runs} runs with a change ({100 * false / pairs:.1f} %)")
+    for name, largest in listed.items():
+        largest.sort()
+        # What is listed is not said to be a change; a reader can only go by its size.
+        above = ", ".join(f"{100 * sum(it >= least for it in largest) / pairs:.0f} % with one of {least} % or more"
+                          for least in (0.5, 1, 2))
+        print(f"{name}: the largest listed difference is {largest[pairs // 2]:.2f} % in the median; {above}")
 
 
 COUNTED = r"""

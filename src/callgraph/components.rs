@@ -24,10 +24,12 @@ impl Components {
     pub(super) fn of(graph: &CallGraph, counts: impl Fn(ArcId, &CallArc) -> bool) -> Components {
         let arcs = graph.arcs().enumerate();
         let arcs = arcs.filter(|&(id, arc)| !arc.is_self() && counts(id, arc));
-        let arcs: Vec<(u32, u32)> = arcs
-            .map(|(_, arc)| (arc.from.index() as u32, arc.to.index() as u32))
-            .collect();
-        let functions = graph.functions();
+        let arcs = arcs.map(|(_, arc)| (arc.from.index() as u32, arc.to.index() as u32));
+        Components::of_arcs(graph.functions(), arcs.collect())
+    }
+
+    /// Of so many functions, by pairs of caller and callee.
+    fn of_arcs(functions: usize, arcs: Vec<(u32, u32)>) -> Components {
         let to_callers = arcs.iter().map(|&(from, to)| (to as usize, from));
         let finished = finish_order(&Lists::new(functions, to_callers));
         let to_callees = arcs.iter().map(|&(from, to)| (from as usize, to));
@@ -68,6 +70,18 @@ impl Components {
         }
         components
     }
+}
+
+/// The cycles of so many functions, of which these pairs call each other: the members of each, in
+/// ascending order.
+pub fn cycles_of(functions: usize, arcs: Vec<(u32, u32)>) -> Vec<Vec<u32>> {
+    let components = Components::of_arcs(functions, arcs);
+    let mut members: Vec<Vec<u32>> = vec![Vec::new(); components.sizes.len()];
+    for (function, component) in (0..).zip(components.of) {
+        members[component as usize].push(function);
+    }
+    members.retain(|members| members.len() > 1);
+    members
 }
 
 /// The functions in the order in which a search in depth leaves them.

@@ -23,6 +23,7 @@ mod observed;
 mod ordered;
 
 pub use calls::{Calls, CallsOfCycle, CallsOfFunction};
+pub use components::cycles_of;
 pub use cycles::{CycleId, Cycles, GroupId};
 
 use crate::base::{IdVec, define_id};

@@ -64,13 +64,34 @@ impl<'a> Judge<'a> {
         } else {
             sum * self.weight
         };
-        let samples = (sum / self.weight.max(f64::MIN_POSITIVE)).round() as u64;
+        let samples = self.samples(sum);
         self.measured(
             values,
             variance,
             samples,
             row.pair.numbers.map(|it| it.is_some()),
         )
+    }
+
+    /// The own weight of several functions together.
+    pub fn measure_all<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Measured {
+        let mut values = self.sides.map(|runs| vec![0.0; runs.len()]);
+        let (mut variance, mut has) = (0.0, [false; 2]);
+        for row in rows {
+            for (side, runs) in row.figures.iter().enumerate() {
+                has[side] |= row.pair.numbers[side].is_some();
+                for (value, figures) in values[side].iter_mut().zip(runs) {
+                    *value += figures.own;
+                    variance += figures.variance;
+                }
+            }
+        }
+        let samples = self.samples(values.iter().flatten().sum());
+        self.measured(&values, variance, samples, has)
+    }
+
+    fn samples(&self, weight: f64) -> u64 {
+        (weight / self.weight.max(f64::MIN_POSITIVE)).round() as u64
     }
 
     fn measured(

@@ -6,10 +6,12 @@
 //! | 2 | the same, where a module has another name | the same |
 //! | 3 | name and module, if no other function has them | `name` |
 //! | 4 | name, if no other function has it | `name` |
-//! | 5 | callers and callees, with similar weights | `guess` |
+//! | 5 | callers and callees, with similar weights; of several such, lines or time | `guess` |
 //!
 //! Names are without what compilers add to clones and parts of a function, so these are one with
 //! it.
+
+use std::hash::Hash;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -19,6 +21,9 @@ use super::run::Run;
 
 /// How similar callers and callees of a renamed function have to be: the cosine of their weights.
 const SIMILAR: f64 = 0.9;
+/// How much more similar the lines or the time of one function have to be than those of others with
+/// the same callers and callees.
+const CLEARLY: f64 = 0.2;
 /// The part of all time below which nobody asks whether a function was renamed.
 const NOTABLE: f64 = 0.002;
 
@@ -211,8 +216,13 @@ fn guess(
             for (&number, figures) in &run.functions {
                 if !places[side].contains_key(&number) && !has_no_name(number) {
                     let signature = signatures.entry(number).or_default();
-                    signature.total += figures.total;
+                    signature.total += figures.total / whole;
                     signature.add(Neighbour::Itself, figures.own);
+                }
+            }
+            for (&(number, line), weight) in &run.lines {
+                if let Some(signature) = signatures.get_mut(&number) {
+                    *signature.lines.entry(line).or_default() += weight;
                 }
             }
             for (&(from, to), arc) in &run.arcs {
@@ -228,17 +238,22 @@ fn guess(
                 }
             }
         }
-        signatures.retain(|_, it| it.total >= NOTABLE * whole && it.has_caller());
+        signatures.retain(|_, it| it.total >= NOTABLE && it.has_caller());
         let mut signatures: Vec<_> = signatures.into_iter().collect();
         signatures.sort_by_key(|(number, _)| *number);
         signatures
     });
     let best = |one: &Signature, others: &[(u32, Signature)]| {
-        let similar = others
-            .iter()
-            .map(|(number, other)| (*number, one.similarity(other)));
-        let best = similar.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        (best.1 >= SIMILAR).then_some(best.0)
+        let similar = others.iter().filter(|(_, it)| one.has_place_of(it));
+        let similar = similar.map(|(number, it)| (*number, one.likeness(it)));
+        let mut similar: Vec<(u32, f64)> = similar.collect();
+        similar.sort_by(|a, b| b.1.total_cmp(&a.1));
+        // Leaves of one caller have the same place.
+        match similar[..] {
+            [(only, _)] => Some(only),
+            [(best, most), (_, next), ..] if most - next >= CLEARLY => Some(best),
+            _ => None,
+        }
     };
     let [bases, news] = &signatures;
     for (base, signature) in bases {
@@ -264,11 +279,15 @@ enum Neighbour {
     Callee(usize),
 }
 
-// The weights that a function shares with others, which are places among pairs.
+// What a function is known by without its name.
 #[derive(Clone, Debug, Default)]
 struct Signature {
+    /// As a part of all time.
     total: f64,
+    /// The weights that it shares with others, which are places among pairs.
     weights: FxHashMap<Neighbour, f64>,
+    /// Its own weight by line, counted from the declaration.
+    lines: FxHashMap<i64, f64>,
 }
 
 impl Signature {
@@ -277,22 +296,29 @@ impl Signature {
     }
 
     fn has_caller(&self) -> bool {
-        self.weights
-            .keys()
-            .any(|it| matches!(it, Neighbour::Caller(_)))
+        let mut neighbours = self.weights.keys();
+        neighbours.any(|it| matches!(it, Neighbour::Caller(_)))
     }
 
-    // The cosine of the two; 0 where no caller is common.
-    fn similarity(&self, other: &Signature) -> f64 {
-        let common = self
-            .weights
-            .keys()
-            .filter(|it| other.weights.contains_key(it));
-        if !common.clone().any(|it| matches!(it, Neighbour::Caller(_))) {
-            return 0.0;
-        }
-        let product: f64 = common.map(|it| self.weights[it] * other.weights[it]).sum();
-        let length = |it: &Signature| it.weights.values().map(|it| it * it).sum::<f64>().sqrt();
-        product / (length(self) * length(other)).max(f64::MIN_POSITIVE)
+    // Whether callers and callees are those of the other; a caller has to be.
+    fn has_place_of(&self, other: &Signature) -> bool {
+        let mut common = (self.weights.keys()).filter(|it| other.weights.contains_key(it));
+        let has_caller = common.any(|it| matches!(it, Neighbour::Caller(_)));
+        has_caller && cosine(&self.weights, &other.weights) >= SIMILAR
     }
+
+    // From 0 to 1: by where in the function the samples are, or by its time where that is not known.
+    fn likeness(&self, other: &Signature) -> f64 {
+        match self.lines.is_empty() || other.lines.is_empty() {
+            false => cosine(&self.lines, &other.lines),
+            true => self.total.min(other.total) / self.total.max(other.total),
+        }
+    }
+}
+
+fn cosine<K: Eq + Hash>(one: &FxHashMap<K, f64>, other: &FxHashMap<K, f64>) -> f64 {
+    let common = one.iter().filter_map(|(key, a)| Some(a * other.get(key)?));
+    let product: f64 = common.sum();
+    let length = |it: &FxHashMap<K, f64>| it.values().map(|it| it * it).sum::<f64>().sqrt();
+    product / (length(one) * length(other)).max(f64::MIN_POSITIVE)
 }

@@ -18,6 +18,7 @@
 
 pub mod budget;
 mod calls;
+mod cycles;
 mod identity;
 mod judge;
 mod matching;
@@ -33,6 +34,7 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 
 use self::calls::Variation;
+use self::cycles::Cycle;
 use self::identity::Identities;
 use self::judge::{Judge, Measured};
 use self::row::Row;
@@ -239,6 +241,16 @@ pub struct FunctionChange {
     numbers: [Option<u32>; 2],
 }
 
+/// Functions that call each other in a circle, on one side or on both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CycleChange {
+    /// The place of each function in [`Comparison::functions`], and on which sides it is in a cycle
+    /// with others of these.
+    pub members: Vec<(usize, [bool; 2])>,
+    /// The weight of the samples taken in them.
+    pub own: Change,
+}
+
 /// The answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -254,6 +266,8 @@ pub struct Comparison {
     pub work: Option<Work>,
     /// All functions of either side; changes first, the largest difference first.
     pub functions: Vec<FunctionChange>,
+    /// All cycles of either side; the largest difference first.
+    pub cycles: Vec<CycleChange>,
     /// What is unknown about the runs.
     pub caveats: Caveats,
 }
@@ -266,9 +280,10 @@ impl Comparison {
         let rows = row::rows(&matching::pairs(&runs.identities, sides), sides);
         let numbers = rows.iter().flat_map(|row| row.values(|it| it.calls));
         let variation = Variation::of(numbers, sides.map(<[Run]>::len));
-        let (time, of_functions) = changes(&judge, &rows);
-        let functions = rows.iter().zip(of_functions);
-        let functions = functions.filter_map(|(row, [own, total])| {
+        let cycles = cycles::cycles(&rows);
+        let (time, of_functions, of_cycles) = changes(&judge, &rows, &cycles);
+        let functions = rows.iter().zip(of_functions).enumerate();
+        let functions = functions.filter_map(|(place, (row, [own, total]))| {
             let mut change =
                 FunctionChange::of(row, &rows, (&runs.identities, variation), [own, total])?;
             if own.verdict.is_change() {
@@ -281,10 +296,21 @@ impl Comparison {
                     Some(LineCause { line, change })
                 });
             }
-            Some(change)
+            Some((place, change))
         });
-        let mut functions: Vec<FunctionChange> = functions.collect();
-        functions.sort_by(FunctionChange::by_weight);
+        let mut functions: Vec<(usize, FunctionChange)> = functions.collect();
+        functions.sort_by(|(_, a), (_, b)| a.by_weight(b));
+        let (of_rows, functions): (Vec<usize>, _) = functions.into_iter().unzip();
+        let places = of_rows.into_iter().enumerate();
+        let places = places.map(|(place, row)| (row, place)).collect();
+        let cycles = cycles.iter().zip(of_cycles);
+        let mut cycles: Vec<CycleChange> = (cycles)
+            .map(|(cycle, own)| CycleChange::of(cycle, own, &places))
+            .collect();
+        cycles.sort_by(|a, b| {
+            let [a, b] = [a, b].map(|it| it.own.difference().abs());
+            b.total_cmp(&a)
+        });
         Comparison {
             event,
             runs: sides.map(<[Run]>::len),
@@ -292,6 +318,7 @@ impl Comparison {
             time,
             work: runs.work.clone(),
             functions,
+            cycles,
             caveats: runs.caveats.clone(),
         }
     }
@@ -316,17 +343,24 @@ impl Comparison {
     }
 }
 
-// The change of all time, and those of each function's own weight and total. All figures that are
-// shown are of one family of tests.
-fn changes(judge: &Judge, rows: &[Row]) -> (Change, Vec<[Change; 2]>) {
+// The change of all time, those of each function's own weight and total, and those of cycles. All
+// figures that are shown are of one family of tests.
+fn changes(
+    judge: &Judge,
+    rows: &[Row],
+    cycles: &[Cycle],
+) -> (Change, Vec<[Change; 2]>, Vec<Change>) {
     let measured: Vec<[Measured; 2]> = (rows.iter())
         .map(|row| {
             let values = [row.values(|it| it.own), row.values(|it| it.total)];
             values.map(|values| judge.measure(&values, row))
         })
         .collect();
+    let of_cycles = cycles.iter().map(|cycle| cycle.measure(rows, judge));
+    let of_cycles: Vec<Measured> = of_cycles.collect();
     let all = judge.of_runs();
-    let family = || [&all].into_iter().chain(measured.iter().flatten());
+    let of_functions = || measured.iter().flatten();
+    let family = || [&all].into_iter().chain(of_functions()).chain(&of_cycles);
     let is_tested = |it: &&Measured| it.samples >= FEWEST;
     let tested = family().filter(is_tested);
     let p_values: Vec<f64> = tested.map(|it| it.difference.p_value()).collect();
@@ -338,10 +372,10 @@ fn changes(judge: &Judge, rows: &[Row]) -> (Change, Vec<[Change; 2]>) {
     };
     // In the order of the family.
     let time = change(&all);
-    let of_functions = measured
-        .iter()
-        .map(|figures| figures.each_ref().map(&mut change));
-    (time, of_functions.collect())
+    let of_functions = measured.iter();
+    let of_functions = of_functions.map(|figures| figures.each_ref().map(&mut change));
+    let of_functions = of_functions.collect();
+    (time, of_functions, of_cycles.iter().map(change).collect())
 }
 
 // A row as a caller.
@@ -351,6 +385,16 @@ fn caller(row: &Row, identities: &Identities) -> Option<Caller> {
         name: shown.name.clone(),
         language: shown.language,
     })
+}
+
+impl CycleChange {
+    fn of(cycle: &Cycle, own: Change, places: &FxHashMap<usize, usize>) -> CycleChange {
+        let members = cycle.members.iter();
+        let members = members.filter_map(|(row, is_in)| Some((*places.get(row)?, *is_in)));
+        let mut members: Vec<_> = members.collect();
+        members.sort_unstable();
+        CycleChange { members, own }
+    }
 }
 
 impl FunctionChange {

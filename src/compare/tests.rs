@@ -211,6 +211,71 @@ fn a_renamed_function_is_guessed_by_its_callers() {
     assert_eq!(renamed.own.verdict, Verdict::Same);
 }
 
+// Each alone would have any of the others as its likeness: leaves of one caller.
+#[test]
+fn of_several_renamed_functions_each_is_guessed_by_its_time() {
+    let renamed = |names: [[&str; 2]; 2], times: [u64; 2]| {
+        let [base, new] = sides(|side, number| {
+            let stack = |name: &str| format!("main;{name}");
+            let [first, second] = names[side as usize].map(stack);
+            let leaves = [(first.as_str(), times[0] + number % 3), (&second, times[1])];
+            run(&[leaves[0], leaves[1], ("main", 100)])
+        });
+        let comparison = compared(&base, &new);
+        let was = |name: &str| of(&comparison, name).was.as_deref().map(str::to_owned);
+        names[1].map(was)
+    };
+    let names = [["scan", "hash"], ["tokenize", "digest"]];
+    let [scan, hash] = ["scan", "hash"].map(|name| Some(name.to_owned()));
+    assert_eq!(renamed(names, [400, 100]), [scan, hash]);
+    // Nothing tells which is which.
+    assert_eq!(renamed(names, [200, 200]), [None, None]);
+}
+
+// Each of the functions takes 6 % more, less than by how much it varies; what one of two has more in a
+// run, the other has less.
+#[test]
+fn a_cycle_has_changed_where_none_of_its_functions_is_known_to_have() {
+    let [base, new] = sides(|side, number| {
+        let of = |function: u64| {
+            let is_more = ((number >> (function / 2)) + function) % 2 == 1;
+            100 + 6 * side + if is_more { 16 } else { 0 } + number % 2
+        };
+        // Only the new side calls it in the circle.
+        let unary = ["main;expr;unary", "main;expr;unary;expr;unary"][side as usize];
+        run(&[
+            ("main;expr;term;factor;expr", of(0)),
+            ("main;expr;term;factor", of(1)),
+            ("main;expr;term", of(2)),
+            (unary, of(3)),
+            ("main;emit", 500),
+        ])
+    });
+    let comparison = compared(&base, &new);
+    let [cycle] = &comparison.cycles[..] else {
+        panic!("one cycle: {:?}", comparison.cycles);
+    };
+    let name = |place: usize| &*comparison.functions[place].name;
+    let members = cycle
+        .members
+        .iter()
+        .map(|(place, is_in)| (name(*place), *is_in));
+    let mut members: Vec<_> = members.collect();
+    members.sort_unstable();
+    let both = [true; 2];
+    let unary = ("unary", [false, true]);
+    assert_eq!(
+        members,
+        [("expr", both), ("factor", both), ("term", both), unary]
+    );
+    for (name, _) in members {
+        assert_eq!(of(&comparison, name).own.verdict, Verdict::Undecided);
+    }
+    let samples = [cycle.own.base, cycle.own.new].map(|it| it / MILLISECOND as f64);
+    assert_eq!(samples, [434.0, 458.0]);
+    assert_eq!(cycle.own.verdict, Verdict::Worse);
+}
+
 #[test]
 fn a_program_is_the_same_under_another_name() {
     let [base, new] = sides(|side, number| {

@@ -100,6 +100,7 @@ impl<'a> Compared<'a> {
             let text = "No function is known to have changed.";
             blocks.push(Block::Line(text.to_owned()));
         }
+        blocks.extend(self.cycles().map(Block::Line));
         blocks.extend(self.undecided(&unit).map(Block::Line));
         blocks.extend(self.calls());
         blocks.push(Block::Line(self.method()));
@@ -251,6 +252,28 @@ impl<'a> Compared<'a> {
             other => other.name().to_owned(),
         };
         format!("all: {base} to {new}, {change} % (95 %: {low} to {high} %): {verdict}")
+    }
+
+    // `Cycle of expr, term and 2 more: self 80.0 ms to 90.0 ms a run, …: worse`, where none of its
+    // functions is known to have changed by itself.
+    fn cycles(&self) -> impl Iterator<Item = String> {
+        let functions = &self.comparison.functions;
+        let is_change = |place: usize| functions[place].own.verdict.is_change();
+        let cycles = self.comparison.cycles.iter();
+        let changed = cycles.filter(move |it| {
+            it.own.verdict.is_change() && !it.members.iter().any(|(place, _)| is_change(*place))
+        });
+        changed.map(|it| {
+            let names = it.members.iter().map(|(place, _)| self.label(*place));
+            let mut names: Vec<String> = names.take(FEW).map(str::to_owned).collect();
+            let more = it.members.len() - names.len();
+            if more > 0 {
+                names.push(format!("{more} more"));
+            }
+            let last = names.pop().unwrap_or_default();
+            let own = self.in_words("self", &it.own);
+            format!("Cycle of {} and {last}: {own}", names.join(", "))
+        })
     }
 
     fn undecided(&self, unit: &Unit) -> Option<String> {

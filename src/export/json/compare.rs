@@ -3,15 +3,17 @@
 //! `functions [{name, label, module, base {self, total, calls|null}, new {…},
 //! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict,
 //! exact, match, was|null, more_runs|null, absorbed [name], calls_by {name, base, new}|null,
-//! line {file, line, base, new, change {…}}|null}]` and
-//! `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]`.
+//! line {file, line, base, new, change {…}}|null}]`,
+//! `arcs [{from, to, base {self, calls|null}, new {…}, change {…}, verdict}]` and
+//! `cycles [{members [{name, base, new}], base {self}, new {self}, change {…}, verdict}]`.
 //!
 //! Weights are those of a run, on average, in the event's unit; `low` and `high` are the ends of
 //! the interval of the difference, and `percent` is the estimate. `verdict` is of the function's
 //! own weight: `better`, `worse`, `same`, `undecided`, `large`, `new` or `gone`. `exact` is true if
 //! calls are equal in all runs of each side, and the runs are enough to know that they repeat.
 //! `line` is the one that most of the difference is on. `arcs` has the calls that explain most of a
-//! function's difference. `cost` is an estimate of what recording adds to a run, as a part of its
+//! function's difference. `cycles` has sets of functions that call each other in a circle, on the
+//! sides that are true of a member. `cost` is an estimate of what recording adds to a run, as a part of its
 //! time without. `per_work` is the work that weights are of, where runs did different amounts.
 //! `total` and `samples` of the document are the mean of the new runs, and all samples.
 
@@ -22,7 +24,7 @@ use serde::Serialize;
 use super::layout::list;
 use super::{head, value};
 use crate::base::Sampling;
-use crate::compare::{Calls, Change, FunctionChange};
+use crate::compare::{Calls, Change, CycleChange, FunctionChange};
 use crate::export::Advice;
 use crate::view::compare::Compared;
 
@@ -116,6 +118,28 @@ struct ArcItem<'a> {
     verdict: &'static str,
 }
 
+#[derive(Serialize)]
+struct CycleItem<'a> {
+    members: Vec<MemberItem<'a>>,
+    #[serde(flatten)]
+    weights: Sides<OwnFields>,
+    change: ChangeFields,
+    verdict: &'static str,
+}
+
+#[derive(Serialize)]
+struct OwnFields {
+    #[serde(rename = "self")]
+    own: f64,
+}
+
+#[derive(Serialize)]
+struct MemberItem<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    is_in: Sides<bool>,
+}
+
 /// Writes the document.
 ///
 /// # Errors
@@ -185,6 +209,9 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
         })
     });
     list(out, arcs)?;
+    out.write_all(b",\n\"cycles\":")?;
+    let cycles = comparison.cycles.iter().take(limit);
+    list(out, cycles.map(|it| cycle(&comparison.functions, it)))?;
     out.write_all(b"}\n")
 }
 
@@ -229,6 +256,22 @@ fn function<'a>(label: &'a str, it: &'a FunctionChange) -> FunctionItem<'a> {
             },
             change: change(&it.change),
         }),
+    }
+}
+
+fn cycle<'a>(functions: &'a [FunctionChange], it: &CycleChange) -> CycleItem<'a> {
+    let members = it.members.iter().map(|&(place, [base, new])| MemberItem {
+        name: &functions[place].name,
+        is_in: Sides { base, new },
+    });
+    CycleItem {
+        members: members.collect(),
+        weights: Sides {
+            base: OwnFields { own: it.own.base },
+            new: OwnFields { own: it.own.new },
+        },
+        change: change(&it.own),
+        verdict: it.own.verdict.name(),
     }
 }
 
