@@ -141,40 +141,34 @@ def perf_diff(base, new):
     return max((abs(float(it[1])) for it in found if it), default=0.0)
 
 
-class Pprof:
+def pprof(base, new):
     """The largest difference between two sums of runs, in percent of the base."""
-
-    def __init__(self, files, place):
-        self.profiles = {}
-        for number, file in enumerate(files):
-            self.profiles[file] = str(pathlib.Path(place) / f"{number}.pb.gz")
-            lines_of(PROFTOOL, "export", "--to", "pprof", "-o", self.profiles[file], file)
-
-    def __call__(self, base, new):
-        bases = [f"-diff_base={self.profiles[it]}" for it in base]
-        lines = lines_of("go", "tool", "pprof", "-top", "-sample_index=1", "-nodefraction=0", *bases,
-                         *(self.profiles[it] for it in new))
-        found = [re.match(r"\s*-?[\d.]+\w*\s+(-?[\d.]+)%", line) for line in lines]
-        return max((abs(float(it[1])) for it in found if it), default=0.0)
+    with tempfile.TemporaryDirectory() as place:
+        sums = [str(pathlib.Path(place) / name) for name in ("base.pb.gz", "new.pb.gz")]
+        # It takes one file as the base.
+        for into, files in zip(sums, (base, new)):
+            lines_of(PROFTOOL, "export", "--to", "pprof", "-o", into, *files)
+        lines = lines_of("go", "tool", "pprof", "-top", "-sample_index=1", "-nodefraction=0",
+                         f"-diff_base={sums[0]}", sums[1])
+    found = [re.match(r"\s*-?[\d.]+\w*\s+(-?[\d.]+)%", line) for line in lines]
+    return max((abs(float(it[1])) for it in found if it), default=0.0)
 
 
 def pool(files, pairs, runs):
     random.seed(2)
     false = 0
-    with tempfile.TemporaryDirectory() as place:
-        peers = {"perf diff": perf_diff} if shutil.which("perf") else {}
-        if shutil.which("go"):
-            peers["pprof -diff_base"] = Pprof(files, place)
-        listed = {name: [] for name in peers}
-        for pair in range(pairs):
-            drawn = random.sample(files, 2 * runs)
-            base, new = drawn[:runs], drawn[runs:]
-            said = reported(compare(base, new))
-            if said:
-                false += 1
-                print(f"pair {pair}: {said[:6]}")
-            for name, peer in peers.items():
-                listed[name].append(peer(base, new))
+    peers = {"perf diff": ("perf", perf_diff), "pprof -diff_base": ("go", pprof)}
+    peers = {name: peer for name, (tool, peer) in peers.items() if shutil.which(tool)}
+    listed = {name: [] for name in peers}
+    for pair in range(pairs):
+        drawn = random.sample(files, 2 * runs)
+        base, new = drawn[:runs], drawn[runs:]
+        said = reported(compare(base, new))
+        if said:
+            false += 1
+            print(f"pair {pair}: {said[:6]}")
+        for name, peer in peers.items():
+            listed[name].append(peer(base, new))
     print(f"A/A: {false} of {pairs} pairs of {runs} runs with a change ({100 * false / pairs:.1f} %)")
     for name, largest in listed.items():
         largest.sort()
