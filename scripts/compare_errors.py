@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""compare_errors.py synthetic|pool|exact …: how often `proftool compare` is wrong.
+"""compare_errors.py synthetic|pool|exact|builds …: how often `proftool compare` is wrong.
 
     compare_errors.py synthetic [PAIRS]          runs that are made here, with known truth
     compare_errors.py pool FILES… [--pairs N]    recorded runs of one program, in two random halves; what
                                                  `perf diff` (of one run a side) and `pprof -diff_base`
                                                  list of the same pairs, too, where they are there
     compare_errors.py exact [PAIRS]              counted calls of two runs a side, under load
+    compare_errors.py builds [RUNS]              one program built twice: elsewhere, linked in another order,
+                                                 with a function renamed, inlined, split
 
 Prints the part of pairs in which something is reported although nothing has changed (at most 5 %),
 the part in which a change of 5 % in one leaf is found, with the number of runs that proftool asked
@@ -231,6 +233,76 @@ def exact(pairs):
     print(f"exact: {alarms} of {pairs} A/A pairs with a change; one call more found in {found} of {pairs}")
 
 
+# A function that calls one that is inlined or not, one that has another name, and one with a rare part.
+BUILT = {
+    "leaf.c": r"""
+unsigned long leaf(unsigned long x) { for (int i = 0; i < 400; i++) x = x * 31 + i; return x; }
+unsigned long OTHER(unsigned long x) { for (int i = 0; i < 300; i++) x ^= x * 7 + i; return x; }
+""",
+    "app.c": r"""
+#include <stdio.h>
+#include <stdlib.h>
+unsigned long leaf(unsigned long), OTHER(unsigned long);
+static unsigned long count;
+__attribute__((noinline, cold)) static void seldom(void) { count++; }
+static inline INLINE unsigned long step(unsigned long x) { for (int i = 0; i < 500; i++) x += x * 3 ^ i; return x; }
+__attribute__((noinline)) unsigned long walk(unsigned long x) {
+    x = leaf(x) + step(x) + OTHER(x);
+    for (int i = 0; i < 200; i++) x = x * 5 + i;
+    if (__builtin_expect_with_probability(x & 1, 0, 1.0)) {
+        for (int i = 0; i < 400; i++) x = x * 3 ^ i;
+        seldom();
+    }
+    return x;
+}
+int main(void) {
+    unsigned long x = 1;
+    for (int i = 0; i < 60000; i++) x = walk(x);
+    return x == 1;
+}
+""",
+}
+
+
+WHOLE = "-fno-reorder-blocks-and-partition"
+
+
+def build(place, order=("app.c", "leaf.c"), other="other", inline="noinline", options=("-g", WHOLE)):
+    place.mkdir(parents=True)
+    for name, text in BUILT.items():
+        (place / name).write_text(text)
+    defines = [f"-DOTHER={other}", f"-DINLINE=__attribute__(({inline}))"]
+    subprocess.run(["gcc", "-w", "-O2", *options, *defines, "-o", "app", *order], cwd=place, check=True)
+    return str(place / "app")
+
+
+def builds(runs):
+    with tempfile.TemporaryDirectory() as place:
+        place = pathlib.Path(place)
+        base = build(place / "base")
+        cases = {
+            "built again": build(place / "again"),
+            "in another directory, linked in another order": build(place / "a/b/c", order=("leaf.c", "app.c")),
+            "a function renamed": build(place / "renamed", other="otherwise"),
+            "a function inlined": build(place / "inlined", inline="always_inline"),
+            "a function inlined, no debug information":
+                build(place / "bare", inline="always_inline", options=["-g0", WHOLE]),
+            "a part split off": build(place / "split", options=["-g"]),
+            "a part split off, no debug information": build(place / "bare_split", options=["-g0"]),
+            "other alignment": build(place / "aligned", options=["-g", WHOLE, "-falign-functions=64"]),
+        }
+        for name, new in cases.items():
+            command = [PROFTOOL, "compare", "--format", "json", "--runs", str(runs), "--record", "-F 4999",
+                       "--", base, ":::", new]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+            document = json.loads(done.stdout)
+            functions = document["functions"]
+            was = [f"{it['name']} was {it['was']} ({it['match']})" for it in functions if it["was"]]
+            within = [f"{it['name']} has {', '.join(it['absorbed'])}" for it in functions if it["absorbed"]]
+            said = reported(document)
+            print(f"{name}: {', '.join(said) or 'no change'}; {'; '.join(was + within) or 'all by name'}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     kinds = parser.add_subparsers(dest="kind", required=True)
@@ -240,11 +312,14 @@ def main():
     recorded.add_argument("--pairs", type=int, default=200)
     recorded.add_argument("--runs", type=int, default=10)
     kinds.add_parser("exact").add_argument("pairs", type=int, nargs="?", default=200)
+    kinds.add_parser("builds").add_argument("runs", type=int, nargs="?", default=10)
     args = parser.parse_args()
     if args.kind == "synthetic":
         synthetic(args.pairs)
     elif args.kind == "exact":
         exact(args.pairs)
+    elif args.kind == "builds":
+        builds(args.runs)
     else:
         if len(args.files) < 2 * args.runs:
             sys.exit("too few runs for two sides")

@@ -8,7 +8,7 @@ use super::calls::Variation;
 use super::identity::{Identities, Shown};
 use super::matching::Pair;
 use super::run::{ArcFigures, Figures, Run};
-use super::{CAUSE, Calls, Side};
+use super::{CAUSE, Calls, FEWEST, Side};
 use crate::profile::Line;
 
 /// What is compared.
@@ -120,19 +120,25 @@ pub(super) fn rows(pairs: &[Pair], sides: [&[Run]; 2]) -> Vec<Row> {
             }
         }
     }
-    absorb(&mut rows);
+    absorb(&mut rows, sides);
     rows
 }
 
 // A function that only one side has was inlined into its callers on the other, or split off from
-// them, if the callers differ less with its weight than without.
-fn absorb(rows: &mut [Row]) {
+// them, if the callers differ less with its weight than without. With few samples it may be on one
+// side by chance.
+fn absorb(rows: &mut [Row], sides: [&[Run]; 2]) {
     for place in 0..rows.len() {
         let side = match rows[place].pair.numbers {
             [Some(_), None] => 0,
             [None, Some(_)] => 1,
             _ => continue,
         };
+        let runs = rows[place].figures[side].iter().zip(sides[side]);
+        let samples = runs.map(|(figures, run)| figures.own / run.weight.max(f64::MIN_POSITIVE));
+        if samples.sum::<f64>() < FEWEST as f64 {
+            continue;
+        }
         let callers: Vec<(usize, Vec<f64>)> = rows[place]
             .callers
             .iter()

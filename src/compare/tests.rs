@@ -180,6 +180,18 @@ fn a_function_that_was_inlined_counts_for_its_caller() {
     );
 }
 
+// One sample in one of many runs.
+#[test]
+fn a_function_that_was_seen_once_was_not_inlined() {
+    let [base, new] = sides(|side, number| match (side, number) {
+        (0, 3) => run(&[("main;parse;peek", 1), ("main;parse", 299)]),
+        _ => run(&[("main;parse", 300)]),
+    });
+    let comparison = compared(&base, &new);
+    assert!(of(&comparison, "parse").absorbed.is_empty());
+    assert!(!of(&comparison, "peek").own.verdict.is_change());
+}
+
 #[test]
 fn a_new_function_is_new_and_its_caller_has_not_changed() {
     let [base, new] = sides(|side, number| {
