@@ -8,14 +8,16 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use proftool::analysis::inclusive;
 use proftool::base::{Caveats, Event, Unit};
+use proftool::compare::Apart;
 use proftool::compare::budget::{self, Kept, Measure};
 use proftool::export::{Advice, json};
 use proftool::names::stem;
-use proftool::profile::{FunctionId, Profile, Selection, pattern_of};
+use proftool::profile::{About, FunctionId, Profile, Selection, pattern_of};
 use toml::{Table, Value};
 
 use super::answer;
-use super::failure::{Misused, hinted};
+use super::compare::IN_TURN;
+use super::failure::{self, Misused, hinted};
 use super::query::Query;
 use super::query::open::Needs;
 
@@ -62,18 +64,21 @@ Examples:
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let budgets = budgets(&args.budget)?;
-    if args.base.is_empty()
-        && budgets
-            .iter()
-            .any(|it| matches!(it.limit, Limit::Growth(_)))
-    {
+    let is_growth = |it: &Budget| matches!(it.limit, Limit::Growth(_));
+    if args.base.is_empty() && budgets.iter().any(is_growth) {
         return Err(Misused("a budget of growth needs --base FILE…".into()).into());
     }
     let new = measured(args, &args.new, &budgets)?;
     let base = measured(args, &args.base, &budgets)?;
+    let apart = Apart::of([&base.about, &new.about]);
+    if let Some(apart) = apart.filter(|_| budgets.iter().any(is_growth)) {
+        let text = format!("growth is undecided: different {}", apart.name());
+        failure::line("note", &text);
+        failure::line("hint", IN_TURN);
+    }
     let checked = budgets.iter().enumerate().map(|(place, budget)| {
         let of = |side: &Runs| side.runs.iter().map(|run| run[place]).collect::<Vec<Run>>();
-        budget.check(&of(&base), &of(&new))
+        budget.check(&of(&base), &of(&new), apart)
     });
     let checked: Vec<Checked> = checked.collect();
     let event = new.event.context("nothing was recorded")?;
@@ -154,6 +159,7 @@ struct Runs {
     total: u64,
     samples: u64,
     caveats: Caveats,
+    about: Vec<About>,
 }
 
 struct Checked {
@@ -163,7 +169,7 @@ struct Checked {
 }
 
 impl Budget {
-    fn check(&self, base: &[Run], new: &[Run]) -> Checked {
+    fn check(&self, base: &[Run], new: &[Run], apart: Option<Apart>) -> Checked {
         let mean = |runs: &[Measure]| {
             runs.iter().map(|it| it.value).sum::<f64>() / runs.len().max(1) as f64
         };
@@ -181,7 +187,9 @@ impl Budget {
             Limit::Growth(limit) => {
                 let (base, new) = (weights(base), weights(new));
                 let growth = 100.0 * (mean(&new) / mean(&base) - 1.0);
-                (growth, budget::below(&base, &new, 1.0 + limit / 100.0))
+                let kept = budget::below(&base, &new, 1.0 + limit / 100.0);
+                let is_known = apart.is_none();
+                (growth, if is_known { kept } else { Kept::Undecided })
             }
             Limit::Calls(limit) => {
                 let calls: Option<Vec<u64>> = new.iter().map(|run| run.calls).collect();
@@ -400,6 +408,7 @@ fn measured(args: &Args, files: &[PathBuf], budgets: &[Budget]) -> anyhow::Resul
         all.total = all.total.saturating_add(selection.total());
         all.samples = all.samples.saturating_add(selection.samples());
         all.caveats.merge(&profile.caveats);
+        all.about.push(profile.about.clone());
     }
     Ok(all)
 }

@@ -33,6 +33,8 @@ use super::record;
 const ROWS: usize = 15;
 /// What separates the two commands.
 const SEPARATOR: &str = ":::";
+/// What to do where the sides were recorded too far apart.
+pub const IN_TURN: &str = "record both in turn: proftool compare -- OLD ::: NEW";
 
 /// The arguments of `proftool compare`.
 #[derive(clap::Args)]
@@ -131,11 +133,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let limit = args.look.limit(ROWS);
     let mut compared = Compared::of(&comparison, sides, args.look.names(), limit);
     compared.cost = args.cost(&comparison);
-    if comparison.runs == [1, 1] && args.look.output.format == Format::Text {
-        failure::line(
-            "hint",
-            "five to twenty runs a side tell more: proftool help comparing",
-        );
+    let hint = match (comparison.apart, comparison.runs) {
+        (Some(_), _) => Some(IN_TURN),
+        (None, [1, 1]) => Some("five to twenty runs a side tell more: proftool help comparing"),
+        _ => None,
+    };
+    if let Some(hint) = hint.filter(|_| args.look.output.format == Format::Text) {
+        failure::line("hint", hint);
     }
     let forms = Forms {
         page: &|| compared.page(),

@@ -3,7 +3,7 @@
 use super::row::Row;
 use super::run::{ArcFigures, Run};
 use super::statistics::{Difference, MISSED, Mean, needed_runs};
-use super::{CAUSE, Change, LARGE, SAME, SINGLE, Verdict};
+use super::{Apart, CAUSE, Change, LARGE, SAME, SINGLE, Verdict};
 
 /// A figure of both sides with the test of its difference.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +25,17 @@ pub(super) struct Judge<'a> {
     weight: f64,
     /// The mean of the base's runs.
     whole: f64,
+    /// Why it decides nothing.
+    pub apart: Option<Apart>,
 }
 
 impl<'a> Judge<'a> {
     pub fn of(sides: [&'a [Run]; 2]) -> Judge<'a> {
         let runs = || sides.iter().flat_map(|runs| runs.iter());
         let mean = |runs: &[Run]| runs.iter().map(|run| run.total).sum::<f64>() / runs.len() as f64;
+        let about = sides.map(|runs| runs.iter().map(|run| run.about.clone()).collect::<Vec<_>>());
         Judge {
+            apart: Apart::of(about.each_ref().map(Vec::as_slice)),
             sides,
             weight: runs().map(|run| run.weight).sum::<f64>() / runs().count().max(1) as f64,
             whole: mean(sides[0]),
@@ -132,7 +136,9 @@ impl<'a> Judge<'a> {
         let size = difference.estimate.abs();
         let interval = difference.interval();
         let same = SAME * self.whole;
-        let verdict = if self.is_single() {
+        let verdict = if self.apart.is_some() {
+            Verdict::Undecided
+        } else if self.is_single() {
             let least = LARGE * base.mean.max(new.mean);
             match is_found && size >= least && size >= 4.0 * same {
                 true => Verdict::Large,
@@ -162,7 +168,7 @@ impl<'a> Judge<'a> {
             interval,
             verdict,
             more_runs: needed
-                .filter(|_| verdict == Verdict::Undecided)
+                .filter(|_| verdict == Verdict::Undecided && self.apart.is_none())
                 .map(|needed| needed.saturating_sub(now).max(1)),
         }
     }

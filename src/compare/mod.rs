@@ -18,6 +18,7 @@
 
 pub mod budget;
 mod calls;
+mod circumstances;
 mod cycles;
 mod identity;
 mod judge;
@@ -44,6 +45,7 @@ use crate::base::{Caveats, Event, IdVec, Language};
 use crate::profile::{FunctionId, Line, Profile, Selection, TimedRows};
 
 pub use self::calls::Calls;
+pub use self::circumstances::Apart;
 pub use self::matching::Match;
 pub use self::work::Work;
 
@@ -260,6 +262,8 @@ pub struct Comparison {
     pub runs: [usize; 2],
     /// The number of samples of each side.
     pub samples: [u64; 2],
+    /// Why no difference of times is known, if the sides were recorded too far apart.
+    pub apart: Option<Apart>,
     /// All of the time.
     pub time: Change,
     /// The work that weights are of, where it is not that of each run.
@@ -315,6 +319,7 @@ impl Comparison {
             event,
             runs: sides.map(<[Run]>::len),
             samples: sides.map(|runs| runs.iter().map(|run| run.samples).sum()),
+            apart: judge.apart,
             time,
             work: runs.work.clone(),
             functions,

@@ -6,7 +6,7 @@ use super::Side;
 use super::identity::Identities;
 use crate::base::IdVec;
 use crate::profile::{
-    Counts, FunctionId, Links, PathId, PathWeights, Profile, SelectedRow, Selection, Step,
+    About, Counts, FunctionId, Links, PathId, PathWeights, Profile, SelectedRow, Selection, Step,
     TimedRows,
 };
 
@@ -40,6 +40,8 @@ pub(super) struct ArcFigures {
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
+    /// Where and when it was recorded.
+    pub about: About,
     /// The weight of all samples.
     pub total: f64,
     /// The variance of it within the run.
@@ -79,6 +81,7 @@ impl Run {
             numbers[id] = identities.number(side, profile, function);
         }
         let mut run = Run {
+            about: profile.about.clone(),
             total,
             variance: selection.squares() as f64,
             weight,

@@ -1,6 +1,6 @@
 //! Laws of comparisons, on runs that are made here.
 
-use super::{Comparison, FunctionChange, Match, Runs, Side, Verdict, Work};
+use super::{Apart, Comparison, FunctionChange, Match, Runs, Side, Verdict, Work};
 use crate::base::{Event, Sampling, WeightSum};
 use crate::profile::{
     Builder, CallCount, Counts, EventId, Filter, Function, Line, Module, Profile, Thread,
@@ -93,6 +93,30 @@ fn a_slower_leaf_is_named_and_its_callers_only_in_total() {
     assert_eq!(parse.total.verdict, Verdict::Worse);
     assert_eq!(comparison.time.verdict, Verdict::Worse);
     assert_eq!(&*comparison.functions[0].name, "lex");
+}
+
+#[test]
+fn no_difference_of_times_is_known_of_other_machines() {
+    let [base, mut new] = sides(|side, number| {
+        let stack = [("main;parse", 100 + 100 * side + number % 3)];
+        run_of("app", &stack, &[("parse", 1000 * (side + 1))])
+    });
+    assert_eq!(compared(&base, &new).time.verdict, Verdict::Worse);
+    let name = |new: &mut Vec<Profile>, host: &str| {
+        let about = new.iter_mut().map(|profile| &mut profile.about);
+        about.for_each(|about| about.host = Some(host.to_owned()));
+    };
+    let mut base = base;
+    name(&mut base, "one");
+    name(&mut new, "two");
+    let comparison = compared(&base, &new);
+    assert_eq!(comparison.apart, Some(Apart::Machines));
+    let parse = of(&comparison, "parse");
+    let changes = [comparison.time, parse.own, parse.total];
+    let told = changes.map(|it| (it.verdict, it.more_runs));
+    assert_eq!(told, [(Verdict::Undecided, None); 3]);
+    let calls = parse.calls.expect("counted");
+    assert_eq!(calls.changed(), Some([1000, 2000]));
 }
 
 #[test]

@@ -87,6 +87,7 @@ pub(super) fn about(recording: &Recording) -> About {
         }),
         duration: recording.duration,
         host: recording.host.clone(),
+        processor: recording.processor.clone(),
         started: recording.started,
         is_unwound: recording.unwound > 0,
     }

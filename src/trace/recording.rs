@@ -28,6 +28,8 @@ pub struct Recording {
     /// Nanoseconds from the first sample to the last.
     pub duration: Option<u64>,
     pub host: Option<String>,
+    /// The model of its processor.
+    pub processor: Option<String>,
     /// The time of the first sample in nanoseconds since 1970, where the recorder's clock is known.
     pub started: Option<u64>,
     /// When each file was mapped first, where the kernel recorded that.
@@ -88,6 +90,7 @@ impl Recording {
             ended: last.and_then(time),
             mapped: mapped.collect(),
             host: features.hostname.clone(),
+            processor: features.cpu_description.clone(),
             files: features.files.clone(),
             ..Recording::default()
         }

@@ -7,7 +7,7 @@ use super::number;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
 use crate::base::{IdVec, Language, Unit};
-use crate::compare::{Change, Comparison, FunctionChange, SAME, Side, Verdict, Work};
+use crate::compare::{Apart, Change, Comparison, FunctionChange, SAME, Side, Verdict, Work};
 use crate::names::{Form, Label, Mark, Names, in_form, stem};
 use crate::profile::FunctionId;
 
@@ -101,7 +101,9 @@ impl<'a> Compared<'a> {
             blocks.push(Block::Line(text.to_owned()));
         }
         blocks.extend(self.cycles().map(Block::Line));
-        blocks.extend(self.undecided(&unit).map(Block::Line));
+        if self.comparison.apart.is_none() {
+            blocks.extend(self.undecided(&unit).map(Block::Line));
+        }
         blocks.extend(self.calls());
         blocks.push(Block::Line(self.method()));
         let cost = |part: f64| {
@@ -248,7 +250,10 @@ impl<'a> Compared<'a> {
         let change = growth(time.difference());
         let verdict = match time.verdict {
             Verdict::Same => format!("same, within ±{} %", 100.0 * SAME),
-            Verdict::Undecided => format!("undecided{}", more_runs(time)),
+            Verdict::Undecided => match self.comparison.apart {
+                Some(apart) => format!("undecided: different {}", apart.name()),
+                None => format!("undecided{}", more_runs(time)),
+            },
             other => other.name().to_owned(),
         };
         format!("all: {base} to {new}, {change} % (95 %: {low} to {high} %): {verdict}")
@@ -389,8 +394,14 @@ impl<'a> Compared<'a> {
     }
 
     fn method(&self) -> String {
-        let text = match self.comparison.runs {
-            [1, 1] => {
+        let text = match (self.comparison.apart, self.comparison.runs) {
+            (Some(Apart::Machines), _) => {
+                "Base and new were recorded on different machines, which differ by themselves."
+            }
+            (Some(Apart::Times), _) => {
+                "Base and new were recorded more than an hour apart: the machine may have changed."
+            }
+            (None, [1, 1]) => {
                 "One run a side: how far runs vary is not known, so no verdict is better or worse."
             }
             _ => "Where nothing has changed, 97 of 100 such lists are empty.",

@@ -1,4 +1,4 @@
-//! A comparison: `runs {base, new}`, `cost|null`, `per_work {name, amount}|null`,
+//! A comparison: `runs {base, new}`, `apart|null`, `cost|null`, `per_work {name, amount}|null`,
 //! `time {base, new, change {low, high, percent|null}, verdict, more_runs|null}`,
 //! `functions [{name, label, module, base {self, total, calls|null}, new {…},
 //! change {low, high, percent|null}, total_change {low, high, percent|null, verdict}, verdict,
@@ -13,7 +13,8 @@
 //! calls are equal in all runs of each side, and the runs are enough to know that they repeat.
 //! `line` is the one that most of the difference is on. `arcs` has the calls that explain most of a
 //! function's difference. `cycles` has sets of functions that call each other in a circle, on the
-//! sides that are true of a member. `cost` is an estimate of what recording adds to a run, as a part of its
+//! sides that are true of a member. `apart` is `machines` or `times` where the sides were recorded
+//! so far apart that no difference of weights is known. `cost` is an estimate of what recording adds to a run, as a part of its
 //! time without. `per_work` is the work that weights are of, where runs did different amounts.
 //! `total` and `samples` of the document are the mean of the new runs, and all samples.
 
@@ -162,6 +163,8 @@ pub fn write(out: &mut dyn Write, compared: &Compared, advice: &dyn Advice) -> i
     let [base, new] = comparison.runs;
     out.write_all(b"\"runs\":")?;
     value(out, &Sides { base, new })?;
+    out.write_all(b",\n\"apart\":")?;
+    value(out, &comparison.apart.map(|it| it.name()))?;
     out.write_all(b",\n\"cost\":")?;
     value(out, &compared.cost)?;
     out.write_all(b",\n\"per_work\":")?;
