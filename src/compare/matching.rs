@@ -307,7 +307,7 @@ impl Signature {
         has_caller && cosine(&self.weights, &other.weights) >= SIMILAR
     }
 
-    // From 0 to 1: by where in the function the samples are, or by its time where that is not known.
+    // From 0 to 1: by where in the function samples are, or by its time where that is not known.
     fn likeness(&self, other: &Signature) -> f64 {
         match self.lines.is_empty() || other.lines.is_empty() {
             false => cosine(&self.lines, &other.lines),

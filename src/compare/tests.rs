@@ -268,8 +268,8 @@ fn of_several_renamed_functions_each_is_guessed_by_its_time() {
     assert_eq!(renamed(names, [200, 200]), [None, None]);
 }
 
-// Each of the functions takes 6 % more, less than by how much it varies; what one of two has more in a
-// run, the other has less.
+// Each of the functions takes 6 % more, less than by how much it varies; what one of two has more
+// in a run, the other has less.
 #[test]
 fn a_cycle_has_changed_where_none_of_its_functions_is_known_to_have() {
     let [base, new] = sides(|side, number| {

@@ -14,9 +14,10 @@
 //! `line` is the one that most of the difference is on. `arcs` has the calls that explain most of a
 //! function's difference. `cycles` has sets of functions that call each other in a circle, on the
 //! sides that are true of a member. `apart` is `machines` or `times` where the sides were recorded
-//! so far apart that no difference of weights is known. `cost` is an estimate of what recording adds to a run, as a part of its
-//! time without. `per_work` is the work that weights are of, where runs did different amounts.
-//! `total` and `samples` of the document are the mean of the new runs, and all samples.
+//! so far apart that no difference of weights is known. `cost` is an estimate of what recording
+//! adds to a run, as a part of its time without. `per_work` is the work that weights are of, where
+//! runs did different amounts. `total` and `samples` of the document are the mean of the new runs,
+//! and all samples.
 
 use std::io::{self, Write};
 

@@ -25,7 +25,7 @@ use self::colors::{Colors, Part, SHADES};
 use self::frames::Frames;
 use crate::analysis::tree::{CallTree, Collapse, Direction, FlameLayout};
 use crate::base::{IdVec, printable};
-use crate::profile::{FunctionId, FunctionKind};
+use crate::profile::{FunctionId, FunctionKind, ModuleId};
 use crate::view::changes::ChangedFrames;
 use crate::view::{Names, Subject, number};
 
@@ -134,26 +134,7 @@ fn draw(
         let nodes = picture.tree.nodes.iter();
         nodes.map(|node| node.function)
     };
-    let mut parts = IdVec::filled(Part::default(), profile.modules.len());
-    let is_code = |function: FunctionId| profile.functions[function].kind != FunctionKind::Mark;
-    let rows = subject
-        .selection
-        .rows()
-        .iter()
-        .map(|row| (profile.paths[row.path].function, row.weight));
-    for (function, weight) in rows.filter(|&(function, _)| is_code(function)) {
-        let own = &mut parts[profile.functions[function].module].own;
-        *own = own.saturating_add(weight);
-    }
-    let drawn = picture
-        .layout
-        .frames
-        .iter()
-        .map(|frame| (picture.tree.nodes.at(frame.node).function, frame.weight));
-    for (function, weight) in drawn.filter(|&(function, _)| is_code(function)) {
-        let frames = &mut parts[profile.functions[function].module].frames;
-        *frames = frames.saturating_add(weight);
-    }
+    let parts = parts(subject, picture);
     let short = Subject {
         names: match subject.names {
             Names::Full => Names::Short,
@@ -229,6 +210,32 @@ fn draw(
         write!(out, "<script><![CDATA[\n{SCRIPT}]]></script>\n")?;
     }
     out.write_all(b"</svg>\n")
+}
+
+// What each module has of the samples and of the frames.
+fn parts(subject: &Subject, picture: &Picture) -> IdVec<ModuleId, Part> {
+    let profile = subject.profile;
+    let mut parts = IdVec::filled(Part::default(), profile.modules.len());
+    let is_code = |function: FunctionId| profile.functions[function].kind != FunctionKind::Mark;
+    let rows = subject
+        .selection
+        .rows()
+        .iter()
+        .map(|row| (profile.paths[row.path].function, row.weight));
+    for (function, weight) in rows.filter(|&(function, _)| is_code(function)) {
+        let own = &mut parts[profile.functions[function].module].own;
+        *own = own.saturating_add(weight);
+    }
+    let drawn = picture
+        .layout
+        .frames
+        .iter()
+        .map(|frame| (picture.tree.nodes.at(frame.node).function, frame.weight));
+    for (function, weight) in drawn.filter(|&(function, _)| is_code(function)) {
+        let frames = &mut parts[profile.functions[function].module].frames;
+        *frames = frames.saturating_add(weight);
+    }
+    parts
 }
 
 // Above the frames.
