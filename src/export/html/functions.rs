@@ -17,7 +17,7 @@ use crate::view::{Names, Subject};
 
 // All functions of a page, in order of first appearance; columns of the same length, except for
 // what few functions have, which is pairs of a place and a value.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub(super) struct Functions<'a> {
     names: Vec<Cow<'a, str>>,
     modules: Vec<usize>,
@@ -200,19 +200,20 @@ fn short_labels(subject: &Subject, functions: &[FunctionId]) -> HashMap<Function
     let names = Names::Short;
     let labels = Subject { names, ..*subject }.labels(functions.iter().copied());
     let label = |id: FunctionId| printable(labels.of(id)).into_owned();
-    let cut = |id: FunctionId| {
+    let cut = |&id: &FunctionId| {
         let label = labels.label(id);
         written(&label).shortened(COLUMNS).into_owned()
     };
-    let mut count: HashMap<String, usize> = HashMap::new();
-    for &id in functions {
-        *count.entry(cut(id)).or_default() += 1;
+    let all_cut: Vec<String> = functions.iter().map(cut).collect();
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for cut in &all_cut {
+        *count.entry(cut).or_default() += 1;
     }
-    let of = |&id: &FunctionId| {
-        let is_one = count.get(&cut(id)) == Some(&1);
-        (id, if is_one { cut(id) } else { label(id) })
+    let of = |(&id, cut): (&FunctionId, &String)| {
+        let is_one = count[&**cut] == 1;
+        (id, if is_one { cut.clone() } else { label(id) })
     };
-    functions.iter().map(of).collect()
+    functions.iter().zip(&all_cut).map(of).collect()
 }
 
 // A text as it is printed, with at most this number of bytes: the middle of a longer one is left

@@ -232,12 +232,18 @@ fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Re
     let (mut functions, mut events, asked) = built(document, first, None, advice)?;
     grow(document, &functions, &mut events, &asked)?;
     let mut excess = room::excess(&(&functions, &events))?;
+    let whole = (excess > 0).then(|| functions.clone());
     for longest in NAMES {
         let is_last = longest == NAMES[NAMES.len() - 1];
         if excess == 0 || !is_last && functions.saved(longest) < excess {
             continue;
         }
-        functions = of_all(first, shown(document, None));
+        // To make the table again takes longer.
+        functions.clone_from(
+            whole
+                .as_ref()
+                .expect("there has been excess from the start"),
+        );
         functions.shorten(longest);
         events.iter_mut().for_each(|event| event.shorten(longest));
         excess = room::excess(&(&functions, &events))?;
@@ -277,7 +283,8 @@ fn built<'a>(
     most: Option<usize>,
     advice: &dyn Advice,
 ) -> io::Result<(Functions<'a>, Vec<EventData<'a>>, Vec<Vec<AskedFunction>>)> {
-    let functions = of_all(first, shown(document, most));
+    let ids = shown(document, most);
+    let functions = Functions::of(&first.subject, &first.report.charged.owners, ids);
     let mut asked = Vec::new();
     let mut events = Vec::new();
     for event in &document.events {
@@ -286,10 +293,6 @@ fn built<'a>(
         asked.push(of_event);
     }
     Ok((functions, events, asked))
-}
-
-fn of_all<'a>(first: &'a EventViews<'a>, ids: Vec<FunctionId>) -> Functions<'a> {
-    Functions::of(&first.subject, &first.report.charged.owners, ids)
 }
 
 fn shown(document: &Document, most: Option<usize>) -> Vec<FunctionId> {
