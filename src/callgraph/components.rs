@@ -28,7 +28,7 @@ impl Components {
         Components::of_arcs(graph.functions(), arcs.collect())
     }
 
-    /// Of so many functions, by pairs of caller and callee.
+    /// Finds those of a graph with this number of functions; `arcs` has pairs of caller and callee.
     fn of_arcs(functions: usize, arcs: Vec<(u32, u32)>) -> Components {
         let to_callers = arcs.iter().map(|&(from, to)| (to as usize, from));
         let finished = finish_order(&Lists::new(functions, to_callers));
@@ -72,8 +72,8 @@ impl Components {
     }
 }
 
-/// The cycles of so many functions, of which these pairs call each other: the members of each, in
-/// ascending order.
+/// Returns the members of each cycle of a graph with this number of functions, in ascending order.
+/// `arcs` has pairs of caller and callee.
 pub fn cycles_of(functions: usize, arcs: Vec<(u32, u32)>) -> Vec<Vec<u32>> {
     let components = Components::of_arcs(functions, arcs);
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); components.sizes.len()];

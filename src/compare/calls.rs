@@ -24,7 +24,7 @@ pub struct Calls {
     pub is_repeated: bool,
 }
 
-/// How far numbers vary from run to run.
+/// How far numbers of calls vary from run to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Variation {
     /// The largest part of a number by which runs of a side differ, where a difference of that size
@@ -33,7 +33,8 @@ pub(super) struct Variation {
 }
 
 impl Variation {
-    /// That of all functions: of each side of each the numbers of its runs.
+    /// Measures the spread of all functions. `numbers` has, for each function and side, the calls
+    /// in each run; `runs` is the number of runs of each side.
     pub fn of(numbers: impl Iterator<Item = Vec<Option<u64>>>, runs: [usize; 2]) -> Variation {
         let spreads = numbers.filter_map(|numbers| {
             let numbers: Option<Vec<u64>> = numbers.into_iter().collect();

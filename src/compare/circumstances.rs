@@ -21,7 +21,7 @@ pub enum Apart {
 }
 
 impl Apart {
-    /// What is between the two sides, as far as their recordings state where and when they were
+    /// Returns what is between two sides, as far as their recordings state where and when they were
     /// made.
     pub fn of(sides: [&[About]; 2]) -> Option<Apart> {
         let [base, new] = sides.map(machines);

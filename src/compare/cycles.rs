@@ -13,13 +13,14 @@ use super::row::Row;
 use super::run::ArcFigures;
 use crate::callgraph::cycles_of;
 
-/// A set of rows, and on which sides each of them is in a cycle.
+/// A set of rows that share cycles.
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
+    /// Each row, and on which sides it is in a cycle with others of the set.
     pub members: Vec<(usize, [bool; 2])>,
 }
 
-/// The sets of all rows, by the calls that runs of a side have.
+/// Returns the sets of rows that are in a cycle with each other on either side.
 pub(super) fn cycles(rows: &[Row]) -> Vec<Cycle> {
     let of_sides = [0, 1].map(|side| cycles_of(rows.len(), arcs(rows, side)));
     // What is next to each other in a cycle is in one set.
@@ -55,7 +56,7 @@ fn arcs(rows: &[Row], side: usize) -> Vec<(u32, u32)> {
 }
 
 impl Cycle {
-    /// The own weight of all members together.
+    /// Tests the own weight of all members together.
     pub fn measure(&self, rows: &[Row], judge: &Judge) -> Measured {
         judge.measure_all(self.members.iter().map(|(place, _)| &rows[*place]))
     }

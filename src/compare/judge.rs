@@ -25,7 +25,7 @@ pub(super) struct Judge<'a> {
     weight: f64,
     /// The mean of the base's runs.
     whole: f64,
-    /// Why it decides nothing.
+    /// Why no difference of times counts, if the sides are too far apart.
     pub apart: Option<Apart>,
 }
 

@@ -384,7 +384,7 @@ impl<'a> Compared<'a> {
                 format!("The calls of {varying} functions vary from run to run (hash seeds?).");
             if unsure > 0 {
                 text.push_str(&format!(
-                    " Those of {unsure} more differ by no more than that: further runs tell."
+                    " {unsure} more differ by no more than that; further runs would decide."
                 ));
             }
             blocks.push(Block::Line(text));
@@ -396,10 +396,10 @@ impl<'a> Compared<'a> {
     fn method(&self) -> String {
         let text = match (self.comparison.apart, self.comparison.runs) {
             (Some(Apart::Machines), _) => {
-                "Base and new were recorded on different machines, which differ by themselves."
+                "Base and new were recorded on different machines: times are not comparable."
             }
             (Some(Apart::Times), _) => {
-                "Base and new were recorded more than an hour apart: the machine may have changed."
+                "Base and new were recorded more than an hour apart: times are not comparable."
             }
             (None, [1, 1]) => {
                 "One run a side: how far runs vary is not known, so no verdict is better or worse."
