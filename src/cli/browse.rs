@@ -103,9 +103,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         String::new()
     };
     // What is shown comes before where it was recorded: what is last is left out first.
+    let apart = changes.as_ref().and_then(|it| it.comparison.apart);
+    let apart = apart.map(|it| format!(" (different {})", it.name()));
     let base = match &*args.base {
         [] => String::new(),
-        files => format!("base {}", compare::named(files)),
+        files => format!(
+            "base {}{}",
+            compare::named(files),
+            apart.unwrap_or_default()
+        ),
     };
     let parts: Vec<&str> = [
         &*base,
