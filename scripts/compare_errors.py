@@ -48,6 +48,7 @@ def reported(document):
     found = [it["name"] for it in document["functions"] if it["verdict"] in CHANGES]
     found += ["total of " + it["name"] for it in document["functions"]
               if it["total_change"]["verdict"] in CHANGES]
+    found += ["cycle of " + it["members"][0]["name"] for it in document["cycles"] if it["verdict"] in CHANGES]
     return found + (["time"] if document["time"]["verdict"] in CHANGES else [])
 
 
