@@ -15,6 +15,7 @@ use proftool::compare::{Comparison, Runs, Side};
 use proftool::input::{self, Audience, MachineCode, TimeRange};
 use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
+use proftool::view::compare::why;
 use proftool::view::page::Page;
 
 use super::annotate::{ListingArgs, Looking};
@@ -102,9 +103,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         String::new()
     };
-    // What is shown comes before where it was recorded: what is last is left out first.
     let apart = changes.as_ref().and_then(|it| it.comparison.apart);
-    let apart = apart.map(|it| format!(" (different {})", it.name()));
+    let apart = apart.map(|it| format!(", {}", why(it)));
+    // What is shown comes before where it was recorded: what is last is left out first.
     let base = match &*args.base {
         [] => String::new(),
         files => format!(

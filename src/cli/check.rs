@@ -13,6 +13,7 @@ use proftool::compare::budget::{self, Kept, Measure};
 use proftool::export::{Advice, json};
 use proftool::names::stem;
 use proftool::profile::{About, FunctionId, Profile, Selection, pattern_of};
+use proftool::view::compare::why;
 use toml::{Table, Value};
 
 use super::answer;
@@ -70,9 +71,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let new = measured(args, &args.new, &budgets)?;
     let base = measured(args, &args.base, &budgets)?;
-    let apart = Apart::of([&base.about, &new.about]);
+    let apart = Apart::of([base.about.iter(), new.about.iter()]);
     if let Some(apart) = apart.filter(|_| budgets.iter().any(is_growth)) {
-        let text = format!("growth is undecided: different {}", apart.name());
+        let text = format!("growth is undecided: {}", why(apart));
         failure::line("note", &text);
         failure::line("hint", IN_TURN);
     }

@@ -9,7 +9,9 @@
 //!   2 v / C(m + n, m)  >  2.5 %
 //! ```
 //!
-//! a difference counts only if it is larger, in proportion, than what varies from run to run.
+//! a difference counts only if it is larger, in proportion, than what varies from run to run. Where
+//! nothing is seen to vary, a number that the toss of a coin decides is taken for a change in 1 of 8
+//! comparisons of two runs a side, and in 1 of 128 of four.
 
 use super::statistics::RATE;
 
@@ -20,8 +22,10 @@ pub struct Calls {
     pub exact: [Option<u64>; 2],
     /// Whether the runs of a side have different numbers.
     pub varies: bool,
-    /// Whether each side has the runs that tell that these numbers repeat.
+    /// Whether each side has at least two runs.
     pub is_repeated: bool,
+    /// Whether the numbers differ by no more than others vary from run to run.
+    pub may_be_chance: bool,
 }
 
 /// How far numbers of calls vary from run to run.
@@ -52,7 +56,7 @@ impl Variation {
     }
 }
 
-// In how many ways so many values are those of two sides.
+// The number of ways to divide the values of all runs into those of two sides.
 fn arrangements([base, new]: [usize; 2]) -> f64 {
     let factor = |number: usize| (new + number) as f64 / number as f64;
     (1..=base).map(factor).product()
@@ -75,25 +79,21 @@ impl Calls {
         Some(Calls {
             exact,
             varies: runs.iter().any(|runs| is_known(runs) && !is_same(runs)),
-            is_repeated: runs.iter().all(|runs| runs.len() > 1) && !may_be_chance,
+            is_repeated: runs.iter().all(|runs| runs.len() > 1),
+            may_be_chance,
         })
     }
 
     /// Whether the numbers are known, repeat, and differ.
     pub fn changed(&self) -> Option<[u64; 2]> {
-        self.difference().filter(|_| self.is_repeated)
-    }
-
-    /// Whether the numbers differ, and more runs would tell whether by chance.
-    pub fn is_unsure(&self) -> bool {
-        self.difference().is_some() && !self.is_repeated
-    }
-
-    // Those of the sides, where they differ.
-    fn difference(&self) -> Option<[u64; 2]> {
         match self.exact {
-            [Some(base), Some(new)] if base != new => Some([base, new]),
+            [Some(base), Some(new)] if self.is_fact() && base != new => Some([base, new]),
             _ => None,
         }
+    }
+
+    /// Whether the runs are enough to know that the numbers repeat.
+    pub fn is_fact(&self) -> bool {
+        self.is_repeated && !self.may_be_chance
     }
 }

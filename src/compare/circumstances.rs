@@ -23,9 +23,12 @@ pub enum Apart {
 impl Apart {
     /// Returns what is between two sides, as far as their recordings state where and when they were
     /// made.
-    pub fn of(sides: [&[About]; 2]) -> Option<Apart> {
-        let [base, new] = sides.map(machines);
-        if !base.is_empty() && !new.is_empty() && base != new {
+    pub fn of<'a>(sides: [impl Iterator<Item = &'a About> + Clone; 2]) -> Option<Apart> {
+        let differ = |what: fn(&About) -> Option<&str>| {
+            let [base, new] = sides.clone().map(|side| side.filter_map(what).collect());
+            are_other(&base, &new)
+        };
+        if differ(|it| it.host.as_deref()) || differ(|it| it.processor.as_deref()) {
             return Some(Apart::Machines);
         }
         let [base, new] = sides.map(span);
@@ -43,19 +46,15 @@ impl Apart {
     }
 }
 
-// By name and processor.
-fn machines(side: &[About]) -> BTreeSet<(&str, &str)> {
-    let machines = side.iter().filter_map(|about| {
-        let [host, processor] = [&about.host, &about.processor].map(Option::as_deref);
-        Some((host?, processor.unwrap_or_default()))
-    });
-    machines.collect()
+// What no run of a side states does not differ.
+fn are_other(base: &BTreeSet<&str>, new: &BTreeSet<&str>) -> bool {
+    !base.is_empty() && !new.is_empty() && base != new
 }
 
 // From the start of the first run to the end of the last.
-fn span(side: &[About]) -> Option<[u64; 2]> {
-    let started: Option<Vec<u64>> = side.iter().map(|about| about.started).collect();
-    let ends = side.iter().filter_map(|about| {
+fn span<'a>(side: impl Iterator<Item = &'a About> + Clone) -> Option<[u64; 2]> {
+    let started: Option<Vec<u64>> = side.clone().map(|about| about.started).collect();
+    let ends = side.filter_map(|about| {
         let started = about.started?;
         Some(started.saturating_add(about.duration.unwrap_or(0)))
     });
@@ -82,7 +81,7 @@ mod tests {
     fn runs_in_turn_or_one_side_after_the_other_are_comparable() {
         let apart = |base: [u64; 2], new: [u64; 2]| {
             let [base, new] = [base, new].map(|side| side.map(|minute| run("one", minute)));
-            Apart::of([&base, &new])
+            Apart::of([base.iter(), new.iter()])
         };
         assert_eq!(apart([0, 4], [2, 6]), None);
         assert_eq!(apart([0, 2], [4, 6]), None);
@@ -94,19 +93,27 @@ mod tests {
     #[test]
     fn other_machines_are_known_by_name_or_processor() {
         let both = [run("one", 0), run("two", 1)];
-        assert_eq!(Apart::of([&both[..1], &both[1..]]), Some(Apart::Machines));
-        assert_eq!(Apart::of([&both, &both]), None);
+        assert_eq!(
+            Apart::of([both[..1].iter(), both[1..].iter()]),
+            Some(Apart::Machines)
+        );
+        assert_eq!(Apart::of([both.iter(), both.iter()]), None);
         let of = |processor: &str| About {
             processor: Some(processor.to_owned()),
             ..run("one", 0)
         };
-        assert_eq!(Apart::of([&[of("a")], &[of("b")]]), Some(Apart::Machines));
+        let [a, b, unknown] = [[of("a")], [of("b")], [run("one", 0)]];
+        let apart = |base: &[About; 1], new: &[About; 1]| Apart::of([base.iter(), new.iter()]);
+        assert_eq!(apart(&a, &b), Some(Apart::Machines));
+        // Not every recorder states it.
+        assert_eq!(apart(&a, &unknown), None);
     }
 
     #[test]
     fn what_recordings_do_not_state_keeps_nothing_apart() {
         let unknown = [About::default()];
-        assert_eq!(Apart::of([&unknown, &[run("one", 900)]]), None);
-        assert_eq!(Apart::of([&unknown, &unknown]), None);
+        let known = [run("one", 900)];
+        assert_eq!(Apart::of([unknown.iter(), known.iter()]), None);
+        assert_eq!(Apart::of([unknown.iter(), unknown.iter()]), None);
     }
 }

@@ -8,7 +8,6 @@
 //!   new   {expr, term}  {factor, unary}
 //! ```
 
-use super::judge::{Judge, Measured};
 use super::row::Row;
 use super::run::ArcFigures;
 use crate::callgraph::cycles_of;
@@ -53,11 +52,4 @@ fn arcs(rows: &[Row], side: usize) -> Vec<(u32, u32)> {
         }
     }
     arcs
-}
-
-impl Cycle {
-    /// Tests the own weight of all members together.
-    pub fn measure(&self, rows: &[Row], judge: &Judge) -> Measured {
-        judge.measure_all(self.members.iter().map(|(place, _)| &rows[*place]))
-    }
 }

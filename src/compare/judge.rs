@@ -33,9 +33,8 @@ impl<'a> Judge<'a> {
     pub fn of(sides: [&'a [Run]; 2]) -> Judge<'a> {
         let runs = || sides.iter().flat_map(|runs| runs.iter());
         let mean = |runs: &[Run]| runs.iter().map(|run| run.total).sum::<f64>() / runs.len() as f64;
-        let about = sides.map(|runs| runs.iter().map(|run| run.about.clone()).collect::<Vec<_>>());
         Judge {
-            apart: Apart::of(about.each_ref().map(Vec::as_slice)),
+            apart: Apart::of(sides.map(|runs| runs.iter().map(|run| &run.about))),
             sides,
             weight: runs().map(|run| run.weight).sum::<f64>() / runs().count().max(1) as f64,
             whole: mean(sides[0]),

@@ -361,7 +361,10 @@ fn changes(
             values.map(|values| judge.measure(&values, row))
         })
         .collect();
-    let of_cycles = cycles.iter().map(|cycle| cycle.measure(rows, judge));
+    let of_cycles = cycles.iter().map(|cycle| {
+        let members = cycle.members.iter().map(|(place, _)| &rows[*place]);
+        judge.measure_all(members)
+    });
     let of_cycles: Vec<Measured> = of_cycles.collect();
     let all = judge.of_runs();
     let of_functions = || measured.iter().flatten();

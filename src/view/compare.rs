@@ -105,7 +105,9 @@ impl<'a> Compared<'a> {
             blocks.extend(self.undecided(&unit).map(Block::Line));
         }
         blocks.extend(self.calls());
-        blocks.push(Block::Line(self.method()));
+        if self.comparison.apart.is_none() {
+            blocks.push(Block::Line(self.method()));
+        }
         let cost = |part: f64| {
             format!(
                 "Recording adds ≈ {:.1} % to the time of a run.",
@@ -251,7 +253,7 @@ impl<'a> Compared<'a> {
         let verdict = match time.verdict {
             Verdict::Same => format!("same, within ±{} %", 100.0 * SAME),
             Verdict::Undecided => match self.comparison.apart {
-                Some(apart) => format!("undecided: different {}", apart.name()),
+                Some(apart) => format!("undecided: {}", why(apart)),
                 None => format!("undecided{}", more_runs(time)),
             },
             other => other.name().to_owned(),
@@ -259,8 +261,8 @@ impl<'a> Compared<'a> {
         format!("all: {base} to {new}, {change} % (95 %: {low} to {high} %): {verdict}")
     }
 
-    // `Cycle of expr, term and 2 more: self 80.0 ms to 90.0 ms a run, …: worse`, where none of its
-    // functions is known to have changed by itself.
+    // `Cycle of expr, term and 2 more: self …: worse`. Where one of its functions is known to have
+    // changed, its row has said so.
     fn cycles(&self) -> impl Iterator<Item = String> {
         let functions = &self.comparison.functions;
         let is_change = |place: usize| functions[place].own.verdict.is_change();
@@ -329,7 +331,8 @@ impl<'a> Compared<'a> {
             .filter(|it| it.calls.is_some_and(|it| it.varies))
             .count();
         let counted = || functions.iter().filter_map(|it| it.calls);
-        let unsure = counted().filter(|it| it.is_unsure()).count();
+        let unsure = counted().filter(|it| it.is_repeated && it.may_be_chance);
+        let unsure = unsure.count();
         if counted().next().is_none() {
             return Vec::new();
         }
@@ -394,14 +397,8 @@ impl<'a> Compared<'a> {
     }
 
     fn method(&self) -> String {
-        let text = match (self.comparison.apart, self.comparison.runs) {
-            (Some(Apart::Machines), _) => {
-                "Base and new were recorded on different machines: times are not comparable."
-            }
-            (Some(Apart::Times), _) => {
-                "Base and new were recorded more than an hour apart: times are not comparable."
-            }
-            (None, [1, 1]) => {
+        let text = match self.comparison.runs {
+            [1, 1] => {
                 "One run a side: how far runs vary is not known, so no verdict is better or worse."
             }
             _ => "Where nothing has changed, 97 of 100 such lists are empty.",
@@ -488,6 +485,14 @@ impl<'a> Compared<'a> {
 
 /// What a table of changes leaves out for people.
 const LEFT_OUT: [&str; 4] = ["base_calls", "new_calls", "match", "difference"];
+
+/// Why differences of times are not known.
+pub fn why(apart: Apart) -> &'static str {
+    match apart {
+        Apart::Machines => "recorded on different machines",
+        Apart::Times => "recorded more than an hour apart",
+    }
+}
 
 fn more_runs(change: &Change) -> String {
     match change.more_runs {

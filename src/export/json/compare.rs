@@ -280,7 +280,7 @@ fn cycle<'a>(functions: &'a [FunctionChange], it: &CycleChange) -> CycleItem<'a>
 }
 
 fn is_exact(calls: Option<Calls>) -> bool {
-    calls.is_some_and(|calls| calls.is_repeated && calls.exact.iter().all(Option::is_some))
+    calls.is_some_and(|calls| calls.is_fact() && calls.exact.iter().all(Option::is_some))
 }
 
 fn change(change: &Change) -> ChangeFields {
