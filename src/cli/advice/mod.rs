@@ -24,7 +24,7 @@ mod stacks;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use proftool::base::{Remedy, Runtime};
+use proftool::base::{Caveat, Remedy, Runtime};
 use proftool::export::Advice;
 use proftool::sampler::Stacks;
 use proftool::view::page::HiddenRows;
@@ -66,6 +66,19 @@ pub enum Situation {
 }
 
 impl Situation {
+    // Caveats with what helps, each remedy once.
+    pub fn told<'c>(
+        &self,
+        caveats: impl Iterator<Item = &'c Caveat>,
+    ) -> impl Iterator<Item = (&'c Caveat, Option<String>)> {
+        let mut said = BTreeSet::new();
+        caveats.map(move |caveat| {
+            let is_new = caveat.remedy().is_some_and(|remedy| said.insert(remedy));
+            let hint = is_new.then(|| self.on_caveat(caveat)).flatten();
+            (caveat, hint)
+        })
+    }
+
     // A command to record, or the options alone where they can be added to the running command.
     fn sample(&self, options: &str) -> String {
         match self {

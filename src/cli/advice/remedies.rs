@@ -219,7 +219,7 @@ fn short_threads(situation: &Situation) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proftool::base::CaveatKind;
+    use proftool::base::{CaveatKind, Caveats};
 
     use super::*;
 
@@ -317,6 +317,26 @@ mod tests {
         ] {
             let advice = advice(kind, &situation);
             assert_eq!(advice.as_deref(), Some(expected), "{situation:?}");
+        }
+    }
+
+    #[test]
+    fn what_helps_with_several_caveats_is_told_once() {
+        let mut caveats = Caveats::default();
+        caveats.add(CaveatKind::BrokenStack, 2);
+        caveats.add(CaveatKind::NoFramePointers, 1);
+        caveats.add(CaveatKind::MissingBinary, 1);
+        let situation = view();
+        let told = situation.told(caveats.iter());
+        let told: Vec<_> = told
+            .map(|(caveat, hint)| (caveat.kind, hint.is_some()))
+            .collect();
+        for (kind, expected) in [
+            (CaveatKind::BrokenStack, true),
+            (CaveatKind::NoFramePointers, false),
+            (CaveatKind::MissingBinary, true),
+        ] {
+            assert!(told.contains(&(kind, expected)), "{told:?}");
         }
     }
 

@@ -134,11 +134,9 @@ pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
 }
 
 pub fn warn(caveats: &Caveats, situation: &Situation) {
-    for caveat in caveats.notable() {
+    for (caveat, hint) in situation.told(caveats.notable()) {
         failure::line("warning", &caveat.to_string());
-        if let Some(hint) = situation.on_caveat(caveat) {
-            failure::line("hint", &hint);
-        }
+        hint.iter().for_each(|hint| failure::line("hint", hint));
     }
 }
 

@@ -448,11 +448,9 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
 }
 
 fn warn(caveats: &Caveats, situation: &Situation) {
-    for caveat in caveats.iter() {
+    for (caveat, hint) in situation.told(caveats.iter()) {
         tell(&format!("warning: {caveat}"));
-        if let Some(hint) = situation.on_caveat(caveat) {
-            hint_at(&hint);
-        }
+        hint.iter().for_each(|hint| hint_at(hint));
     }
 }
 
