@@ -1,20 +1,18 @@
 //! What has changed between runs.
 
+pub mod frames;
+
 use rustc_hash::FxHashMap;
 
-use super::changes::{ChangedFrames, FrameChange, Tint};
 use super::number;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
-use crate::base::{IdVec, Language, Unit};
-use crate::compare::{Apart, Change, Comparison, FunctionChange, SAME, Side, Verdict, Work};
+use crate::base::{Language, Unit};
+use crate::compare::{Apart, Change, Comparison, FunctionChange, SAME, Verdict, Work};
 use crate::names::{Form, Label, Mark, Names, in_form, stem};
-use crate::profile::FunctionId;
 
 /// How many functions of a kind are listed where only their number matters.
 const FEW: usize = 3;
-/// How many functions that are gone a picture names.
-const GONE: usize = 10;
 
 /// A function and its place in the comparison.
 type Row<'a> = (usize, &'a FunctionChange);
@@ -125,54 +123,6 @@ impl<'a> Compared<'a> {
         self.rows(functions.take(limit), |it| it.own)
     }
 
-    /// What a flame graph of the new runs shows of each function, by its place in the comparison.
-    pub fn frames(&self, places: &IdVec<FunctionId, Option<usize>>) -> ChangedFrames {
-        let functions = &self.comparison.functions;
-        let of = |place: &Option<usize>| {
-            let change = place.map(|place| self.frame(&functions[place]));
-            change.unwrap_or_default()
-        };
-        let functions: Vec<FrameChange> = places.iter().map(of).collect();
-        ChangedFrames {
-            title: format!("What has changed: {}", self.sides[1]),
-            summary: [self.subject(), self.all()],
-            gone: self.gone(),
-            functions: functions.into(),
-        }
-    }
-
-    fn frame(&self, it: &FunctionChange) -> FrameChange {
-        let has_figures = [it.own, it.total]
-            .iter()
-            .any(|it| it.base > 0.0 || it.new > 0.0);
-        if !has_figures {
-            let text = "inlined on the other side, counted for its caller";
-            return FrameChange {
-                tint: Tint::Neutral,
-                text: text.to_owned(),
-            };
-        }
-        let was = self.was(it).map(|was| format!(" (was {was}?)"));
-        let was = was.unwrap_or_default();
-        if it.own.verdict.is_change() {
-            return FrameChange {
-                tint: match is_more(&it.own) {
-                    true => Tint::Worse,
-                    false => Tint::Better,
-                },
-                text: self.in_words("self", &it.own) + &was,
-            };
-        }
-        FrameChange {
-            tint: match (it.total.verdict.is_change(), is_more(&it.total)) {
-                (false, _) => Tint::Neutral,
-                (true, true) => Tint::WorseByCallees,
-                (true, false) => Tint::BetterByCallees,
-            },
-            text: self.in_words("total", &it.total) + &was,
-        }
-    }
-
     // `self 82.8 ms to 105.0 ms a run, +26.7 % (+11.0 ms to +33.3 ms): worse`
     fn in_words(&self, what: &str, change: &Change) -> String {
         let unit = &self.comparison.event.unit;
@@ -189,38 +139,6 @@ impl<'a> Compared<'a> {
         let verdict = change.verdict.name();
         let per = self.per();
         format!("{what} {base} to {new} {per}{growth} ({low} to {high}): {verdict}")
-    }
-
-    // What is not in the picture of the new runs.
-    fn gone(&self) -> Option<String> {
-        let functions = self.comparison.functions.iter().enumerate();
-        let (known, other): (Vec<Row>, Vec<Row>) = functions
-            .filter(|(_, it)| !it.is_on(Side::New) && it.total.base > 0.0)
-            .partition(|(_, it)| [it.own, it.total].iter().any(|it| it.verdict.is_change()));
-        let unit = &self.comparison.event.unit;
-        let mut parts: Vec<String> = (known.iter().take(GONE))
-            .map(|&(place, it)| {
-                let weight = number::weight(rounded(it.total.base), unit);
-                format!("{} {weight}", self.label(place))
-            })
-            .collect();
-        let more = known.len().saturating_sub(GONE);
-        if more > 0 {
-            parts.push(format!("{more} more"));
-        }
-        if !other.is_empty() {
-            let noun = if other.len() == 1 {
-                "function"
-            } else {
-                "functions"
-            };
-            parts.push(format!("{} undecided {noun}", other.len()));
-        }
-        let of = match known.is_empty() {
-            true => String::new(),
-            false => format!(" (total {})", self.per()),
-        };
-        (!parts.is_empty()).then(|| format!("Only in base{of}: {}", parts.join(", ")))
     }
 
     fn subject(&self) -> String {
