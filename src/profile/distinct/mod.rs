@@ -259,12 +259,17 @@ impl<'a> Making<'a, '_> {
         let to_be_labelled = if on_stack { left.len() } else { 0 };
         let is_kept = sampled.count() > labelled.count() + to_be_labelled;
         for fuller in names.fuller {
-            let mut counts: HashMap<String, u32> = HashMap::new();
-            for &id in &members {
-                *counts.entry(fuller(id)).or_default() += 1;
+            if left.is_empty() {
+                break;
             }
-            let is_alone = |text: &String| counts.get(text) == Some(&1);
-            let text = |id| Some(fuller(id)).filter(is_alone);
+            let texts: HashMap<FunctionId, String> =
+                members.iter().map(|&id| (id, fuller(id))).collect();
+            let mut counts: HashMap<&str, u32> = HashMap::new();
+            for text in texts.values() {
+                *counts.entry(text).or_default() += 1;
+            }
+            let is_alone = |text: &&String| counts.get(text.as_str()) == Some(&1);
+            let text = |id| texts.get(&id).filter(is_alone).cloned();
             for (id, text) in self.free(&mut left, &name, is_kept, text) {
                 self.give(id, text, 0);
             }
