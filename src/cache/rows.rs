@@ -7,6 +7,8 @@
 //!   values   one after the other
 //! ```
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Contents, decode};
@@ -69,14 +71,16 @@ impl<const N: usize> Rows<N> {
 
     /// The value of a key.
     pub fn get<'r, V: Deserialize<'r>>(&'r self, key: &[u8; N]) -> Option<V> {
-        let place = self.keys().binary_search(key).ok()?;
+        let place = self.keys().binary_search_by(|it| order(it, key)).ok()?;
         decode(self.encoded(place)?)
     }
 
     /// The last row whose key is not behind this one.
     pub fn at_or_before<'r, V: Deserialize<'r>>(&'r self, key: &[u8; N]) -> Option<([u8; N], V)> {
         let keys = self.keys();
-        let place = keys.partition_point(|it| it <= key).checked_sub(1)?;
+        let place = keys
+            .partition_point(|it| order(it, key).is_le())
+            .checked_sub(1)?;
         Some((*keys.get(place)?, decode(self.encoded(place)?)?))
     }
 
@@ -101,8 +105,18 @@ impl<const N: usize> Rows<N> {
     }
 }
 
+/// Compares keys as slices are compared, without a call for each step of a search.
+fn order<const N: usize>(one: &[u8; N], other: &[u8; N]) -> Ordering {
+    let ((words, rest), (other_words, other_rest)) = (one.as_chunks(), other.as_chunks());
+    let number = |word: &[u8; 8]| u64::from_be_bytes(*word);
+    let words = words.iter().map(number).cmp(other_words.iter().map(number));
+    words.then_with(|| rest.cmp(other_rest))
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{prop_assert_eq, proptest};
+
     use super::*;
 
     #[test]
@@ -152,5 +166,19 @@ mod tests {
         assert_eq!(decode::<Vec<u64>>(&long), None);
         assert_eq!(decode::<String>(&long), None);
         assert_eq!(decode::<u8>(&[1, 2]), None, "something is left");
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_in_the_order_of_their_bytes(
+            one: [u8; 18],
+            other: [u8; 18],
+            equal in 0usize..18,
+        ) {
+            let mut other = other;
+            other[..equal].copy_from_slice(&one[..equal]);
+            prop_assert_eq!(order(&one, &other), one.cmp(&other));
+            prop_assert_eq!(order(&one, &one), Ordering::Equal);
+        }
     }
 }

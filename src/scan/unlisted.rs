@@ -16,6 +16,7 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use super::flow::{Flow, Wants};
 use super::x86::Instructions;
@@ -35,7 +36,7 @@ const MOST_DOUBTS: usize = 256;
 const ALIGNMENT: u64 = 16;
 
 /// The code of such functions.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Unlisted {
     /// Stretches of code, in order: the first address, the one behind the last, and the start of
     /// the function.

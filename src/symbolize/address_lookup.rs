@@ -13,11 +13,14 @@ use super::distinct_addresses::DistinctAddresses;
 use super::limits;
 use super::name_source::NameSource;
 use super::{Options, SourceLines};
+use crate::cache::{Place, decode, encode};
 use crate::scan::Unlisted;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 // The number of addresses that a worker takes at once.
 const CHUNK: usize = 1024;
+// What the functions of a file that no symbol names are kept under.
+const KEPT_UNLISTED: &str = "unlisted";
 
 /// What the addresses of one chunk of one image are, in order.
 #[derive(Clone, Debug, Default)]
@@ -135,7 +138,7 @@ pub(super) fn all<'h>(
                     .inlines
                     .then(|| &**lines.get_or_init(|| Box::new(binary.lines())));
                 let unlisted = &unlisted[chunk.image.index()];
-                let unlisted = || unlisted.get_or_init(|| Unlisted::find(binary));
+                let unlisted = || unlisted.get_or_init(|| unlisted_of(binary));
                 in_binary(binary, (lines, options.lines), unlisted, addresses)
             }
             NameSource::Kernel(symbols, shift) => in_table(addresses, |address| {
@@ -309,6 +312,19 @@ fn in_binary<'u>(
     }
     answers.limit_inlined();
     answers
+}
+
+// It takes all code of a file: that is kept for the next start.
+fn unlisted_of(binary: &Binary) -> Unlisted {
+    let place = binary.place_to_keep(KEPT_UNLISTED);
+    let kept = place.as_ref().and_then(Place::load);
+    kept.and_then(|kept| decode(kept.bytes()))
+        .unwrap_or_else(|| {
+            let found = Unlisted::find(binary);
+            // It does not matter if that fails.
+            let _ = place.and_then(|place| place.store(&encode(&found)?));
+            found
+        })
 }
 
 fn by_symbol(binary: &Binary, svma: Svma, names: &mut Interner) -> Physical {

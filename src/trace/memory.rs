@@ -252,25 +252,38 @@ impl Snapshot {
 /// The frames of addresses, and whether they are mapped.
 pub(super) type FrameTable = HashMap<FrameKey, (FrameId, bool)>;
 
-/// An address, what kind of one it is, and how its caller is found.
+/// An address, what kind of one it is, and how its caller is found: two words, as every frame of
+/// every new chain is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameKey {
-    address: CodeAddress,
-    caller_by: CallerBy,
+    address: u64,
+    /// From the lowest bit on: 2 bits for how the caller is found, 2 for the kind, 32 for how the
+    /// kernel was entered.
+    kind: u64,
 }
 
 impl FrameKey {
     pub(super) fn of(address: CodeAddress, caller_by: CallerBy) -> FrameKey {
-        FrameKey { address, caller_by }
+        let (kind, entry) = match address {
+            CodeAddress::Instruction(_) => (0, 0),
+            CodeAddress::Return(_) => (1, 0),
+            CodeAddress::InKernel { entry, .. } => (2, entry),
+        };
+        let by = match caller_by {
+            CallerBy::Rules => 0,
+            CallerBy::Copy => 1,
+            CallerBy::FramePointer => 2,
+        };
+        FrameKey {
+            address: address.recorded(),
+            kind: u64::from(entry) << 4 | kind << 2 | by,
+        }
     }
 }
 
-/// As one word: every frame of every new chain is looked up.
 impl Hash for FrameKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let is_return = matches!(self.address, CodeAddress::Return(_));
-        let kind = u64::from(is_return) << 1 | u64::from(self.caller_by == CallerBy::Rules);
-        state.write_u64(self.address.recorded().rotate_left(2) ^ kind);
+        state.write_u64(self.address.rotate_left(4) ^ self.kind);
     }
 }
 
