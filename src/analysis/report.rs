@@ -13,7 +13,7 @@ use super::places;
 use super::same_samples::{self, Member};
 use super::sampling_error::{self, SamplingError};
 use super::threads;
-use super::tree::{self, HotPaths, Stacks};
+use super::tree::{self, Collapse, Degree, HotPaths, Stacks};
 use super::waits::{self, Wait};
 use crate::base::IdVec;
 use crate::callgraph::{CallGraph, Cycles};
@@ -90,7 +90,12 @@ impl Summary {
     pub fn of(profile: &Profile, selection: &Selection, owners: Owners, in_code: bool) -> Summary {
         let flat = flat::Summary::of(profile, selection);
         let stacks = Stacks::new(profile, selection);
-        let tree = tree::Summary::of(stacks, &tree::Options::default());
+        // The steps of a path are totals where a function is on it once.
+        let options = tree::Options {
+            degree: Degree::OfRecursion(Collapse::Full),
+            ..tree::Options::default()
+        };
+        let tree = tree::Summary::of(stacks, &options);
         let (hot, recurses) = (hot(profile, selection, &tree, &owners), tree.recurses);
         drop(tree);
         let commands = threads::by_command(profile, selection)

@@ -19,8 +19,8 @@ use toml::{Table, Value};
 use super::answer;
 use super::compare::IN_TURN;
 use super::failure::{self, Misused, hinted};
-use super::query::Query;
 use super::query::open::Needs;
+use super::query::{Query, modules_named};
 
 /// A budget is exceeded.
 const OVER: u8 = 3;
@@ -82,6 +82,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         budget.check(&of(&base), &of(&new), apart)
     });
     let checked: Vec<Checked> = checked.collect();
+    for (place, budget) in budgets.iter().enumerate() {
+        if !new.runs.iter().any(|run| run[place].is_there) {
+            let text = format!("{} is in none of the new runs", budget.scope.text());
+            failure::line("warning", &text);
+            let words = match budget.scope {
+                Scope::Module(_) => "flat --by module",
+                Scope::Path(_) => "flat --by file",
+                _ => "flat --names full",
+            };
+            let query = args.query.of_file(&args.new[0]);
+            let list = query.command(&format!("{words} --limit 0 --min 0"));
+            failure::line("hint", &format!("what there is: {list}"));
+        }
+    }
     let event = new.event.context("nothing was recorded")?;
     let unit = event.unit.clone();
     let rows = budgets.iter().zip(&checked);
@@ -212,7 +226,7 @@ impl Budget {
         // Code that was renamed keeps to any budget: that is no answer.
         let is_there = new.iter().any(|run| run.is_there);
         Checked {
-            measured: Some(measured).filter(|it| it.is_finite()),
+            measured: Some(measured).filter(|it| it.is_finite() && is_there),
             kept: if is_there { kept } else { Kept::Undecided },
         }
     }
@@ -288,7 +302,9 @@ impl Budget {
         let mut filter = query.filter(profile);
         match &self.scope {
             Scope::Run => {}
-            Scope::Module(name) => filter.modules = vec![name.clone()],
+            Scope::Module(name) => {
+                filter.modules = modules_named(profile, std::slice::from_ref(name));
+            }
             Scope::Path(path) => filter.paths = vec![path.clone()],
             Scope::Function(name) => {
                 let functions = named(profile, name);

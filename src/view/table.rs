@@ -20,6 +20,8 @@ pub enum Role {
     Name,
     /// Lines of code, cut at their ends; takes what width is left, too.
     Code,
+    /// A word that answers; never shortened or left out.
+    Word,
     /// A text that may be shortened, and left out where there is no room.
     Aside,
 }

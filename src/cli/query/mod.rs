@@ -26,6 +26,7 @@ use super::answer::output::Inputs;
 use super::choice;
 use super::failure::{self, hinted};
 use proftool::names::search::pattern;
+use proftool::view::report::place_name;
 use time::time_range;
 use typed::{Given, Typed};
 
@@ -328,17 +329,28 @@ impl Query {
         let selection = profile.select(event, &self.filter(profile));
         if selection.samples() == 0 && profile.samples_by_event()[event] > 0 {
             failure::line("warning", "no sample passes the filters");
-            if self.focus.is_some() {
-                let hint = "patterns match full names; proftool flat --names full lists them";
-                failure::line("hint", hint);
-            }
-            if !self.module.is_empty() {
-                let hint = "proftool flat --by module lists the modules";
-                failure::line("hint", hint);
-            }
-            if !self.path.is_empty() {
-                let hint = "files are known from debug info; proftool flat --by file lists them";
-                failure::line("hint", hint);
+            let list = |words: &str| self.command(&format!("flat {words} --limit 0 --min 0"));
+            let hints = [
+                (
+                    self.focus.is_some(),
+                    "patterns match full names",
+                    "--names full",
+                ),
+                (!self.module.is_empty(), "all modules", "--by module"),
+                (
+                    !self.path.is_empty(),
+                    "files are known from debug info",
+                    "--by file",
+                ),
+                (!self.comm.is_empty(), "all commands", "--by command"),
+                (
+                    !self.pid.is_empty() || !self.tid.is_empty(),
+                    "all threads",
+                    "--by thread",
+                ),
+            ];
+            for (_, what, words) in hints.into_iter().filter(|hint| hint.0) {
+                failure::line("hint", &format!("{what}: {}", list(words)));
             }
         }
         Ok(selection)
@@ -353,7 +365,7 @@ impl Query {
             tids: self.tid.clone(),
             focus: self.focus.as_ref().map(resolved),
             ignore: self.ignore.as_ref().map(resolved),
-            modules: self.module.clone(),
+            modules: modules_named(profile, &self.module),
             paths: self.path.clone(),
             weighing: match self.unit {
                 Some(Counting::Samples) => Weighing::Samples,
@@ -400,6 +412,12 @@ impl Query {
         let parts = files.into_iter().chain(event).chain([options]);
         let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
         parts.join(" ")
+    }
+
+    // A further command about the file, without the filters of this one.
+    pub fn command(&self, words: &str) -> String {
+        let command = format!("proftool {words} {}", self.file_in_command());
+        command.trim_end().to_owned()
     }
 
     // The file, its event and how it is read, for a further command without the filters of this
@@ -495,4 +513,19 @@ fn lacks_stacks(profile: &Profile) -> bool {
             .paths
             .enumerate()
             .all(|(_, path)| path.caller.is_none())
+}
+
+// The modules of these names; `libc`, as the first screen calls it, is `libc.so.6`.
+pub fn modules_named(profile: &Profile, names: &[String]) -> Vec<String> {
+    let modules = || profile.modules.iter();
+    let found = names.iter().flat_map(|name| {
+        let is_whole = modules().any(|it| it.name == *name || it.path == *name);
+        let called = modules().filter(|it| !is_whole && place_name(&it.name) == name);
+        let called: Vec<String> = called.map(|it| it.name.to_string()).collect();
+        match called.is_empty() {
+            true => vec![name.clone()],
+            false => called,
+        }
+    });
+    found.collect()
 }

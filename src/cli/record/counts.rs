@@ -124,7 +124,7 @@ fn described(reason: Reason) -> &'static str {
     match reason {
         Reason::NoBounds => "in functions without a stated size",
         Reason::Unreached => "in code that no known jump leads to",
-        Reason::Form => "jumps that are too short to be redirected",
+        Reason::Form => "at jumps that are too short to be redirected",
         Reason::Inside => "into the middle of functions",
         Reason::Reach => "out of reach",
         Reason::Changed => "changed in memory",

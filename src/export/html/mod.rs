@@ -440,7 +440,7 @@ fn table_part(table: &Table, unit: &Unit) -> Part {
         Role::Heat => "heat",
         Role::Name => "name",
         Role::Code => "code",
-        Role::Aside => "aside",
+        Role::Aside | Role::Word => "aside",
     };
     let text = |cell: &Cell| shown::before(cell, usize::MAX) + &Shown::of(cell, unit).whole();
     let row = |cells: &Vec<Cell>| cells.iter().map(text).collect();

@@ -21,6 +21,9 @@ impl CallGraphView<'_> {
         let mut blocks = vec![Block::Line(self.headline(subject))];
         blocks.extend(self.about_cycles().map(Block::Line));
         blocks.extend(self.about_samples(subject).into_iter().map(Block::Line));
+        if self.part == Part::Cycles && self.listed.is_empty() {
+            blocks.push(Block::Line("no recursion by direct calls".to_owned()));
+        }
         if !self.listed.is_empty() {
             blocks.push(Block::Space);
             blocks.push(Block::Table(match self.part {
@@ -276,6 +279,13 @@ impl CallGraphView<'_> {
             cycles += 1;
             self.one_cycle(&mut table, subject, cycle, members);
         }
+        let in_none = |id: &&FunctionId| self.summary.cycles.of()[**id].is_none();
+        let alone: Vec<FunctionId> = self.listed.iter().filter(in_none).copied().collect();
+        if !alone.is_empty() {
+            let (one, several) = ("function calls itself", "functions call themselves");
+            let heading = counted(alone.len() as u64, one, several);
+            self.part_of_recursion(&mut table, subject, heading, None, &alone);
+        }
         self.trimmed(table.without(&["kind", "origin"]))
     }
 
@@ -287,19 +297,31 @@ impl CallGraphView<'_> {
         members: &[FunctionId],
     ) {
         let size = self.summary.cycles.members()[cycle].len() as u64;
+        let heading = format!("cycle of {} functions", number::grouped(size));
+        self.part_of_recursion(table, subject, heading, Some(cycle), members);
+    }
+
+    /// Functions with their calls of each other or themselves.
+    fn part_of_recursion(
+        &self,
+        table: &mut Table,
+        subject: &Subject,
+        heading: String,
+        cycle: Option<CycleId>,
+        members: &[FunctionId],
+    ) {
         table.rows.push(vec![
             Cell::Nothing,
-            Cell::Text(format!("cycle of {} functions", number::grouped(size))),
+            Cell::Text(heading),
             Cell::Nothing,
             Cell::Nothing,
-            Cell::Count(cycle.index() as u64 + 1),
+            cycle.map_or(Cell::Nothing, |cycle| Cell::Count(cycle.index() as u64 + 1)),
             Cell::Nothing,
         ]);
         let shown = self.limit.map_or(members.len(), |_| MEMBERS);
         for &id in members.iter().take(shown) {
             let inside = self.summary.graph.arcs_from(id);
-            let inside =
-                inside.filter(|arc| arc.is_call() && self.summary.cycles.share(arc.to, id));
+            let inside = inside.filter(|arc| arc.is_call() && self.summary.cycles.is_within(arc));
             let mut callees: Vec<&CallArc> = inside.collect();
             callees.sort_by_key(|arc| (Reverse((arc.weight, arc.sites())), self.name(arc.to)));
             let call = Call {

@@ -24,7 +24,7 @@ pub enum Part {
     /// What nothing calls: where programs and libraries are entered, what is only called through
     /// pointers, what is dead.
     Roots,
-    /// The functions that all reach each other by calls.
+    /// The functions that all reach each other by calls, and those that call themselves.
     Cycles,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
             .filter(|&id| summary.is_root(subject.profile, id))
             .collect(),
         Part::Cycles => functions()
-            .filter(|&id| cycles.of()[id].is_some())
+            .filter(|&id| cycles.of()[id].is_some() || calls_itself(graph, id))
             .collect(),
     };
     if let Some(measured) = measured
@@ -94,7 +94,7 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
         Part::Whole | Part::Roots => is_listed[arc.from],
         Part::About(_) => is_listed[arc.from] || is_listed[arc.to],
         Part::Reachable => is_listed[arc.from] && is_reached(arc.to),
-        Part::Cycles => cycles.share(arc.from, arc.to) && is_listed[arc.from],
+        Part::Cycles => cycles.is_within(arc) && is_listed[arc.from],
     };
     let arcs = graph
         .arcs()
@@ -116,6 +116,11 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
     }
 }
 
+fn calls_itself(graph: &CallGraph, id: FunctionId) -> bool {
+    let arc = graph.arc_between(id, id);
+    arc.is_some_and(|arc| graph.arcs()[arc].is_call())
+}
+
 /// The largest totals first, where there are samples; else the most calls. Ties by name.
 fn by_importance(
     subject: &Subject,
@@ -131,7 +136,8 @@ fn by_importance(
     });
 }
 
-/// The heaviest cycles first, then the largest; members in order of id.
+/// The heaviest cycles first, then the largest; members in order of id. Behind them those that are
+/// in none.
 fn by_cycle(
     graph: &CallGraph,
     cycles: &Cycles,

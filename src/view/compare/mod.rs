@@ -218,10 +218,10 @@ impl<'a> Compared<'a> {
                 .own
                 .interval
                 .map(|it| number::difference(it as i64, unit));
-            let more = it
-                .own
-                .more_runs
-                .map(|more| format!(", {} more runs", number::grouped(more)));
+            let more = it.own.more_runs.map(|more| match more {
+                1 => ", 1 more run".to_owned(),
+                _ => format!(", {} more runs", number::grouped(more)),
+            });
             let label = self.label(place);
             format!("{label} ({low} to {high}{})", more.unwrap_or_default())
         });
@@ -233,7 +233,7 @@ impl<'a> Compared<'a> {
         };
         let rest = if all.len() > FEW { ", …" } else { "" };
         Some(format!(
-            "Undecided: {} {noun}: {}{rest}",
+            "Undecided own time of {} {noun}: {}{rest}",
             all.len(),
             named.join(", ")
         ))
@@ -330,7 +330,7 @@ impl<'a> Compared<'a> {
         of: fn(&FunctionChange) -> Change,
     ) -> Table {
         let mut table = Table::new(vec![
-            Column::new("verdict", "", Role::Aside),
+            Column::new("verdict", "", Role::Word),
             Column::new("percent", "%", Role::Figure),
             Column::new("difference", "change", Role::Figure),
             Column::new("low", "from", Role::Figure),
@@ -396,7 +396,7 @@ impl<'a> Compared<'a> {
     }
 
     fn name(&self, place: usize, it: &FunctionChange) -> Cell {
-        let was = self.was(it).map(|was| format!("(was {was}?)"));
+        let was = self.was(it).map(|was| format!("was {was}?"));
         Cell::name(Label::from(self.label(place).to_owned()).with(was.map(Mark::Remark)))
     }
 }
@@ -445,11 +445,16 @@ fn labels(comparison: &Comparison, names: Names) -> Vec<String> {
         .clone()
         .map(|it| called(&it.name, it.language, names))
         .collect();
-    let whole: [fn(&FunctionChange) -> String; 2] = [
-        |it| it.name.to_string(),
-        |it| format!("{} ({})", it.name, it.file.as_ref().unwrap_or(&it.module)),
+    let form = |it: &FunctionChange, form| in_form(&it.name, it.language, form).into_owned();
+    let whole: [&dyn Fn(&FunctionChange) -> String; 4] = [
+        &|it| form(it, Form::Arguments),
+        &|it| form(it, Form::Parameters),
+        &|it| it.name.to_string(),
+        &|it| format!("{} ({})", it.name, it.file.as_ref().unwrap_or(&it.module)),
     ];
-    for fuller in whole {
+    // Only short names have longer forms.
+    let forms = if names == Names::Short { 0 } else { 2 };
+    for fuller in &whole[forms..] {
         let mut number: FxHashMap<String, u32> = FxHashMap::default();
         labels
             .iter()

@@ -257,8 +257,6 @@ impl Report {
                 owner == OwnerKind::Project || divides && owner != OwnerKind::Mark
             })
             .collect();
-        // Of one that calls itself the outermost: what it leads to says more.
-        steps.dedup_by_key(|place| nodes[*place].function);
         steps.truncate(STEPS);
         if steps.len() < 2 {
             return None;
@@ -304,15 +302,22 @@ impl Report {
 
     /// How good the stacks are, and how exact the share of the hottest function is, in one line.
     pub fn how_sure(&self, subject: &Subject) -> Option<String> {
+        if subject.selection.samples() == 0 {
+            return None;
+        }
         let mut parts = Vec::new();
         let quality = subject.profile.quality.filter(|quality| quality.stacks > 0);
         if let Some(quality) = quality {
             let complete = number::percent(quality.rooted, quality.stacks, 1);
-            let mut text = format!("stacks: {complete} % complete");
+            let of = match subject.is_part() {
+                true => "stacks of the whole file",
+                false => "stacks",
+            };
+            let mut text = format!("{of}: {complete} % complete");
             let whole = subject.selection.total();
             if let Some(points) = self.largest_doubt(whole).filter(|&points| points >= 1.0) {
                 let noun = if points < 1.5 { "point" } else { "points" };
-                text.push_str(&format!("; totals up to {points:.0} {noun} too low"));
+                text.push_str(&format!("; totals may be up to {points:.0} {noun} too low"));
             }
             parts.push(text);
         }
@@ -334,7 +339,14 @@ impl Report {
                 let most = 100.0 * half_width;
                 parts.push(format!("±{most:.1} (hottest ±{first:.1})"));
             }
-            _ => parts.extend(certainty::line(subject, &self.sampling_error)),
+            _ => {
+                let line = certainty::line(subject, &self.sampling_error);
+                parts.extend(line.map(|line| match parts.is_empty() {
+                    true => line,
+                    // It goes on.
+                    false => line[..1].to_lowercase() + &line[1..],
+                }));
+            }
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

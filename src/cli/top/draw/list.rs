@@ -134,7 +134,7 @@ fn cut(column: usize) -> u16 {
 fn left_of(role: Role, width: usize, length: usize) -> usize {
     match role {
         Role::Figure | Role::Spare | Role::Bound | Role::Heat => width.saturating_sub(length),
-        Role::Name | Role::Code | Role::Aside => 0,
+        Role::Name | Role::Code | Role::Word | Role::Aside => 0,
     }
 }
 
@@ -220,6 +220,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
             Role::Name | Role::Code => NAME,
             Role::Aside => ASIDE.max(width / ASIDES).max(title),
             Role::Heat => SHARE.max(title),
+            Role::Word => cells.map(length).max().unwrap_or(0).max(title),
             Role::Figure | Role::Spare | Role::Bound => {
                 let is_share = column.key.ends_with("percent");
                 let usual = if is_share { SHARE } else { FIGURE };
