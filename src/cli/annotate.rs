@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(Needs::ADDRESSES)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
-    let function = match function::find(&subject, &args.function) {
+    let function = match function::find(&subject, &args.function, &args.query) {
         Ok(function) => function,
         Err(status) => return Ok(status),
     };

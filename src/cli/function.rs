@@ -13,6 +13,7 @@ use proftool::view::number;
 use proftool::view::{Names, Subject};
 
 use super::failure;
+use super::query::Query;
 
 // Functions that are listed if a name is ambiguous.
 const TOLD: usize = 20;
@@ -25,7 +26,7 @@ const NOT_EXACT: u8 = 2;
 
 // The function that `wanted` names among those of the selected samples; or, after saying on stderr
 // which ones fit as well or have similar names, the exit status.
-pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
+pub fn find(subject: &Subject, wanted: &str, query: &Query) -> Result<FunctionId, ExitCode> {
     let (candidates, weights) = by_total(subject);
     match search::find(&subject.naming(), &candidates, wanted) {
         Found::One(function) => Ok(function),
@@ -40,7 +41,8 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
             let message = format!("no function in the selected samples is named {wanted}");
             failure::line("proftool", &message);
             let hint = if similar.is_empty() {
-                "proftool flat --names full lists all functions".to_owned()
+                let list = query.command("flat --names full --limit 0 --min 0");
+                format!("all functions: {list}")
             } else {
                 format!("similar names: {}", similar.join(", "))
             };

@@ -198,8 +198,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let summary = Summary::of(&profile, &selection, &counting);
     if args.counts.errors && summary.errors.is_none() {
         let text = "--errors compares stacks with counted calls, and one of them is missing";
-        let hint = "give both: proftool graph perf.data --counts gmon.out --errors";
-        return Err(hinted(text.into(), Some(hint.into())));
+        let both = args.query.command("graph --counts gmon.out --errors");
+        return Err(hinted(text.into(), Some(format!("give both: {both}"))));
     }
     let options = Options {
         limit: args.look.limit(ENTRIES),

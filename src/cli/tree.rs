@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let stacks = match &args.root {
         None => Stacks::new(&profile, &selection),
-        Some(name) => match function::find(&subject, name) {
+        Some(name) => match function::find(&subject, name, &args.query) {
             Err(status) => return Ok(status),
             Ok(function) => Stacks::within(&profile, &selection, function),
         },

@@ -115,7 +115,13 @@ impl Report {
 
     /// Where threads leave their processor, in place of self time.
     pub(super) fn waits_blocks(&self, subject: &Subject, what: &str, rows: usize) -> Vec<Block> {
-        let shown = rows.min(self.waits.len());
+        // Saying that there is one more takes as much room as it.
+        let most = self.waits.len();
+        let shown = if rows + 1 == most {
+            most
+        } else {
+            rows.min(most)
+        };
         let waits = &self.waits[..shown];
         let ids = waits
             .iter()

@@ -277,7 +277,9 @@ impl Report {
     fn where_it_is(&self, subject: &Subject) -> Option<Block> {
         let whole = subject.selection.total();
         let is_known = self.places.iter().any(|(name, _)| !name.is_empty());
-        if !is_known || whole == 0 {
+        // Threads leave their processor in the kernel, always.
+        let is_off = subject.selection.event().is_off_processor();
+        if !is_known || whole == 0 || is_off {
             return None;
         }
         let share = |part| format!("{} %", number::percent(part, whole, 1));

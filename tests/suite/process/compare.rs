@@ -72,6 +72,20 @@ fn a_slower_function_is_the_only_one_that_has_changed_itself() {
     );
 }
 
+// The verdict is the answer, also where there is room for little else.
+#[test]
+fn a_narrow_terminal_shows_the_verdicts() {
+    let output = {
+        let sides = runs("narrow", 100);
+        let mut command = proftool(&["compare", "--base"]);
+        command.args(&sides[0]).arg("--new").args(&sides[1]);
+        command.env("COLUMNS", "60").output().unwrap()
+    };
+    let page = String::from_utf8(output.stdout).unwrap();
+    let mut rows = page.lines();
+    assert!(rows.any(|row| row.starts_with("worse ")), "{page}");
+}
+
 #[test]
 fn runs_of_one_program_have_not_changed() {
     let document = document(&runs("same", 0));
@@ -204,12 +218,13 @@ fn budgets_pass_fail_or_are_undecided() {
 
 #[test]
 fn a_budget_of_code_that_did_not_run_is_undecided() {
-    let (status, _) = check(
-        "absent",
-        "[[budget]]\nfunction = 'parze'\npercent = 50\n",
-        &[],
-    );
+    let budget = "[[budget]]\nfunction = 'parze'\npercent = 50\n";
+    let (status, text) = check("absent", budget, &[]);
     assert_eq!(status, 4);
+    assert!(
+        text.contains("warning: parze is in none of the new runs"),
+        "{text}"
+    );
 }
 
 #[test]

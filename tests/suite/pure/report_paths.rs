@@ -42,7 +42,7 @@ proptest! {
         let summary = Summary::of(&profile, &selection, owners, false);
         let all = Stacks::new(&profile, &selection);
         let degree = match all.recurse() {
-            true => all.repeats().degree(),
+            true => Collapse::Full,
             false => Collapse::None,
         };
         let tree = all.top_down(degree);
