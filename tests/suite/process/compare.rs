@@ -79,7 +79,7 @@ fn a_narrow_terminal_shows_the_verdicts() {
         let sides = runs("narrow", 100);
         let mut command = proftool(&["compare", "--base"]);
         command.args(&sides[0]).arg("--new").args(&sides[1]);
-        command.env("COLUMNS", "60").output().unwrap()
+        command.env("COLUMNS", "44").output().unwrap()
     };
     let page = String::from_utf8(output.stdout).unwrap();
     let mut rows = page.lines();
