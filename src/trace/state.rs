@@ -117,7 +117,10 @@ impl Tracer<'_, '_, '_> {
         // In pipe mode these come last.
         let listed = listed_builds(reader);
         for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
-            image.build_id = listed.get(&*image.path).map(|&id| id.clone());
+            let owner = self.has_listed_build.get(&*image.path);
+            if owner.is_none_or(|file| *file == image.file) {
+                image.build_id = listed.get(&*image.path).map(|&id| id.clone());
+            }
         }
         trace.kernel_symbols.sort();
         trace.perf_maps = reader.features().perf_maps.clone();

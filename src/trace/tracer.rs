@@ -47,6 +47,9 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     rooms: IdVec<TraceEventId, u64>,
     /// The builds that the recorder lists, by path; read when the first is asked for.
     builds: Option<FxHashMap<String, BuildId>>,
+    /// Which file of a path has the build that is listed for it; `None` for one whose build its
+    /// record tells.
+    pub(super) has_listed_build: FxHashMap<String, Option<FileId>>,
     /// The last value of each counter that is read with its group, for each thread by itself where
     /// threads inherit them.
     pub(super) counters: FxHashMap<Option<i32>, FxHashMap<u64, u64>>,
@@ -110,6 +113,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             samples: Samples::default(),
             rooms: IdVec::default(),
             builds: None,
+            has_listed_build: FxHashMap::default(),
             counters: FxHashMap::default(),
             off_cpu: None,
             ended: None,

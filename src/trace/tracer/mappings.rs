@@ -34,19 +34,7 @@ impl Tracer<'_, '_, '_> {
             });
         };
         let path = utf8(mapping.path);
-        let build_id = mapping.build_id.clone().or_else(|| {
-            let builds = self.builds.get_or_insert_with(|| {
-                let listed = listed_builds(reader).into_iter();
-                listed
-                    .map(|(path, id)| (path.to_owned(), id.clone()))
-                    .collect()
-            });
-            let path = path
-                .strip_suffix("_text")
-                .filter(|p| p.starts_with('['))
-                .unwrap_or(&path);
-            builds.get(path).cloned()
-        });
+        let build_id = self.build(reader, mapping, &path);
         match Space::of(record.cpu_mode()) {
             Space::Other => {}
             Space::Kernel => {
@@ -116,6 +104,32 @@ impl Tracer<'_, '_, '_> {
                 });
             }
         }
+    }
+
+    /// The build of what is mapped: by its record, or as the recorder lists it for the path. Where
+    /// several files had the path, that is the build of one of them.
+    fn build(&mut self, reader: &Reader, mapping: &Mapping<'_>, path: &str) -> Option<BuildId> {
+        let known = self.has_listed_build.get(path);
+        if mapping.build_id.is_some() {
+            if known.is_none() {
+                self.has_listed_build.insert(path.to_owned(), None);
+            }
+            return mapping.build_id.clone();
+        }
+        let builds = self.builds.get_or_insert_with(|| {
+            let listed = listed_builds(reader).into_iter();
+            listed
+                .map(|(path, id)| (path.to_owned(), id.clone()))
+                .collect()
+        });
+        if let Some(&file) = known {
+            let is_it = mapping.file.is_none() || mapping.file == file;
+            return is_it.then(|| builds.get(path).cloned()).flatten();
+        }
+        let of_kernel = path.strip_suffix("_text").filter(|p| p.starts_with('['));
+        let listed = builds.get(of_kernel.unwrap_or(path))?;
+        self.has_listed_build.insert(path.to_owned(), mapping.file);
+        Some(listed.clone())
     }
 
     /// Whether memory with a name (`memfd_create`) is a program or a library, and not what a
