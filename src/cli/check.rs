@@ -17,7 +17,7 @@ use proftool::view::compare::why;
 use toml::{Table, Value};
 
 use super::answer;
-use super::compare::IN_TURN;
+use super::compare::{IN_TURN, of_all_runs};
 use super::failure::{self, Misused, hinted};
 use super::query::open::Needs;
 use super::query::{Query, modules_named};
@@ -112,6 +112,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Github => json::check::github(&mut text, &rows)?,
     }
     answer::print_plain(&text)?;
+    let samples = base.samples.saturating_add(new.samples);
+    let mut caveats = base.caveats;
+    caveats.merge(&new.caveats);
+    let caveats = of_all_runs(&caveats, samples);
+    answer::warn(&caveats, &args.query.shown_by("check"));
     let worst = |kept| checked.iter().any(|it| it.kept == kept);
     Ok(match (worst(Kept::Fail), worst(Kept::Undecided)) {
         (true, _) => ExitCode::from(OVER),
@@ -203,7 +208,8 @@ impl Budget {
                 let (base, new) = (weights(base), weights(new));
                 let growth = 100.0 * (mean(&new) / mean(&base) - 1.0);
                 let kept = budget::below(&base, &new, 1.0 + limit / 100.0);
-                let is_known = apart.is_none();
+                // Nothing can be said of a growth from nothing.
+                let is_known = apart.is_none() && growth.is_finite();
                 (growth, if is_known { kept } else { Kept::Undecided })
             }
             Limit::Calls(limit) => {

@@ -147,19 +147,30 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::compare::write(out, &compared, advice),
         dot: None,
     };
-    // Of single runs others would be said for each: the document has them all.
-    let mut known = Caveats::default();
-    for kind in CaveatKind::about(About::Samples) {
-        let count = comparison.caveats.count(kind);
-        if count > 0 {
-            known.add(kind, count);
-        }
-    }
+    let known = of_all_runs(&comparison.caveats, comparison.samples.iter().sum());
     let situation = args.query.shown_by("compare");
     if let Some((sum, query)) = new {
         return args.draw((sum, &query), &runs, &compared, (&known, &situation));
     }
     answer::give(&args.look.output, &situation, &known, &forms)
+}
+
+// What is to be said of several runs: which samples there are, and stacks that lack callers, which
+// changes totals. The document has all caveats of each run.
+pub fn of_all_runs(caveats: &Caveats, samples: u64) -> Caveats {
+    let mut known = Caveats::default();
+    for kind in CaveatKind::all() {
+        let least = match kind.subject() {
+            About::Samples => 0,
+            About::CutStacks | About::BrokenStacks => samples / 20,
+            _ => continue,
+        };
+        let count = caveats.count(kind);
+        if count > least {
+            known.add(kind, count);
+        }
+    }
+    known
 }
 
 // What the recordings have in common.
