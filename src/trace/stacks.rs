@@ -60,6 +60,8 @@ enum User<'a> {
     Past(i32, &'a Snapshot),
 }
 
+// A record has 64 KiB at most, in bytes: larger copies would not be much larger.
+const LARGEST_COPY: u64 = 60 << 10;
 // Of how many snapshots of memory the frames are remembered.
 const PAST: usize = 32;
 // More processes as they are, and last stacks of threads, are forgotten.
@@ -320,6 +322,9 @@ impl Stacks {
     /// of code without rules its file.
     pub(super) fn detail(&self, stack: Stack, room: u64) -> Option<Detail> {
         match stack.flaw? {
+            CaveatKind::ShortCopy if room >= LARGEST_COPY => {
+                Some(Detail::Largest(format!("{room} bytes")))
+            }
             CaveatKind::ShortCopy | CaveatKind::ShortTop => Some(format!("{room} bytes").into()),
             CaveatKind::NoUnwindRules => {
                 let paths = self.paths.rows();

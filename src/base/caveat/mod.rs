@@ -40,6 +40,8 @@ pub struct Caveat {
 pub enum Detail {
     /// A file, a process, a number and others, in words.
     Text(String),
+    /// The same of a size that cannot be larger.
+    Largest(String),
     /// Code that is in no file, as that of a JIT compiler, where others have a file.
     NoFile,
 }
@@ -54,7 +56,7 @@ impl Detail {
     /// Returns it in words.
     pub fn as_str(&self) -> &str {
         match self {
-            Detail::Text(text) => text,
+            Detail::Text(text) | Detail::Largest(text) => text,
             Detail::NoFile => "code in no file",
         }
     }
@@ -81,11 +83,12 @@ impl Caveat {
     pub fn remedy(&self) -> Option<Remedy> {
         let generated = self.ended_in_no_file();
         // Copies lead through code without frame pointers, but not if it is JIT-compiled.
-        let is_theirs = self.kind == CaveatKind::BrokenStack || generated > self.count / 2;
-        match generated {
-            1.. if is_theirs => Some(Remedy::CompleteGeneratedStacks),
-            _ => self.kind.remedy(),
+        if generated > self.count / 2 {
+            return Some(Remedy::CompleteGeneratedStacks);
         }
+        let is_largest = |(detail, _): &(Detail, u64)| matches!(detail, Detail::Largest(_));
+        let has_all = !self.details.is_empty() && self.details.iter().all(is_largest);
+        self.kind.remedy().filter(|_| !has_all)
     }
 
     /// The runtimes whose code it is about, as far as that is known.
@@ -313,5 +316,16 @@ mod tests {
         assert_eq!(of(&caveats), Some(Remedy::ProvideUnwindRules));
         caveats.add_detail(kind, 2, Detail::NoFile);
         assert_eq!(of(&caveats), Some(Remedy::CompleteGeneratedStacks));
+    }
+
+    #[test]
+    fn larger_copies_help_as_long_as_they_can_be_larger() {
+        let mut caveats = Caveats::default();
+        let kind = CaveatKind::ShortCopy;
+        let of = |caveats: &Caveats| caveats.iter().next().unwrap().remedy();
+        caveats.add_detail(kind, 1, Detail::Largest("61440 bytes".to_owned()));
+        assert_eq!(of(&caveats), None);
+        caveats.add_detail(kind, 1, "8192 bytes");
+        assert_eq!(of(&caveats), Some(Remedy::CopyMore));
     }
 }

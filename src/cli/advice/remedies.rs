@@ -107,7 +107,10 @@ fn here(remedy: Remedy, situation: &Situation) -> Option<String> {
             see_the_kernel(situation)
         ),
         Remedy::EnlargeBuffers => format!("use larger buffers: {}", sample("--off-cpu -m 8192")),
-        Remedy::RecordStacks => format!("record call stacks: {}", sample("-g fp")),
+        Remedy::RecordStacks => match situation {
+            Situation::Record { .. } | Situation::Top => "leave out -g none".to_owned(),
+            _ => format!("record call stacks: {}", sample("")),
+        },
         Remedy::RecordByFramePointers => format!("record with frame pointers: {}", sample("-g fp")),
         Remedy::CopyMore => format!(
             "copy more of each stack: {}",
@@ -176,14 +179,13 @@ fn lost(situation: &Situation) -> String {
             stacks: Stacks::Copies(_),
             off_cpu: false,
             ..
-        } => "sample less often (-F 499), use smaller copies (-g dwarf,4096), or larger buffers \
-              (-m 8192)"
+        } => "use larger buffers (-m 8192) or smaller copies (-g dwarf,4096), or sample less often"
             .into(),
         Situation::Record { off_cpu: true, .. } => "use larger buffers (-m 8192)".into(),
         Situation::Record { off_cpu: false, .. } => {
-            "use larger buffers (-m 1024), or sample less often (-F 499)".into()
+            "use larger buffers (-m 1024), or sample less often".into()
         }
-        _ => format!("sample less often: {}", situation.sample("-F 499")),
+        _ => "use larger buffers (-m 8192), or sample less often (-F)".into(),
     }
 }
 
@@ -200,10 +202,7 @@ fn did_not_run(stood: Duration) -> String {
 fn missed_time(situation: &Situation) -> String {
     match situation {
         Situation::Record { stood, .. } if !stood.is_zero() => did_not_run(*stood),
-        _ => format!(
-            "if the rate is high, sample less often: {}",
-            situation.sample("-F 499")
-        ),
+        _ => "if the rate is high, sample less often (-F)".into(),
     }
 }
 
@@ -248,12 +247,12 @@ mod tests {
             (
                 CaveatKind::Lost,
                 Situation::Top,
-                "sample less often: -F 499",
+                "use larger buffers (-m 8192), or sample less often (-F)",
             ),
             (
                 CaveatKind::Lost,
                 view(),
-                "sample less often: proftool record -F 499 -- COMMAND",
+                "use larger buffers (-m 8192), or sample less often (-F)",
             ),
             (
                 CaveatKind::Lost,

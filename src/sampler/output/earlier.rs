@@ -17,8 +17,8 @@ const STICKY: u32 = 0o1000;
 // `CAP_FOWNER`: to act on any file as its owner may.
 const CAP_FOWNER: u32 = 3;
 
-// A recording takes the place of a file, which is kept as FILE.old: in that of a device, a
-// directory, or a program, such as the one that is to be recorded, it would be a mistake.
+// A recording takes the place of another, which is kept as FILE.old: in that of a device, a
+// directory, a program, such as the one that is to be recorded, or its source it would be a mistake.
 pub(super) fn check_target(target: &Path) -> io::Result<()> {
     let refuse = |what| Err(io::Error::other(what));
     if target.file_name().is_none() {
@@ -31,6 +31,9 @@ pub(super) fn check_target(target: &Path) -> io::Result<()> {
         Ok(found) if found.is_file() || found.is_symlink() => {
             if is_program(target) {
                 return refuse("it exists and is a program");
+            }
+            if is_something_else(target) {
+                return refuse("it exists and is no recording");
             }
             Ok(())
         }
