@@ -6,7 +6,9 @@
 use std::sync::OnceLock;
 
 use crate::base::{Avma, FileOffset, IdVec, Interner, NameId, Svma, parallel};
-use crate::binary::{Binary, DefinitionId, InlineFrame, JitDump, Lines, PerfMap, SymbolSource};
+use crate::binary::{
+    Binary, DefinitionId, InlineFrame, JitDump, KernelFunction, Lines, PerfMap, SymbolSource,
+};
 use crate::trace::ImageId;
 
 use super::distinct_addresses::DistinctAddresses;
@@ -141,10 +143,22 @@ pub(super) fn all<'h>(
                 let unlisted = || unlisted.get_or_init(|| unlisted_of(binary));
                 in_binary(binary, (lines, options.lines), unlisted, addresses)
             }
-            NameSource::Kernel(symbols, shift) => in_table(addresses, |address| {
-                let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
-                Some((function.start.0, function.name))
-            }),
+            NameSource::Kernel(symbols, shift) => {
+                // They are sorted: the next one is often in the same function.
+                let mut last: Option<KernelFunction> = None;
+                in_table(addresses, |address| {
+                    let address = address.wrapping_add(*shift);
+                    let is_inside = |it: &KernelFunction| {
+                        address
+                            .checked_sub(it.start.0)
+                            .is_some_and(|at| at < it.size)
+                    };
+                    if !last.as_ref().is_some_and(is_inside) {
+                        last = symbols.at(Avma(address));
+                    }
+                    last.map(|function| (function.start.0, function.name))
+                })
+            }
             NameSource::PerfMap(map) => in_map(map, addresses),
             NameSource::JitDump(dump) => in_dump(dump, addresses),
             NameSource::Ranges(ranges) => in_table(addresses, |address| {
@@ -238,7 +252,7 @@ pub(super) fn in_ranges(ranges: &[(u64, u64, String)], address: u64) -> Option<(
 /// Looks up names that have a start and nothing else.
 fn in_table<'n>(
     addresses: impl Iterator<Item = u64>,
-    at: impl Fn(u64) -> Option<(u64, &'n str)>,
+    mut at: impl FnMut(u64) -> Option<(u64, &'n str)>,
 ) -> Answers {
     let mut answers = Answers::default();
     for address in addresses {

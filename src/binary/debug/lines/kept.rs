@@ -103,9 +103,9 @@ impl Kept {
         lines: bool,
         out: &mut Vec<InlineFrame<'l>>,
     ) -> bool {
-        let with_lines = self.rows.get(&key(FRAMES_WITH_LINES, address));
-        let plain = || self.rows.get(&key(FRAMES, address)).filter(|_| !lines);
-        let frames: Option<Vec<KeptFrame>> = with_lines.or_else(plain);
+        let kept = |kind| self.rows.get(&key(kind, address));
+        let plain = (!lines).then(|| kept(FRAMES)).flatten();
+        let frames: Option<Vec<KeptFrame>> = plain.or_else(|| kept(FRAMES_WITH_LINES));
         let frames = frames.and_then(|frames| {
             let frames = frames.into_iter().map(|frame| self.frame(&frame, lines));
             frames.collect::<Option<Vec<_>>>()
