@@ -10,13 +10,14 @@ use crate::base::Lists;
 const WORK: usize = 1 << 27;
 
 #[derive(Clone, Copy)]
-struct Neighbour {
+pub(super) struct Neighbour {
     weight: u64,
     member: u32,
     is_callee: bool,
 }
 
-fn neighbours(inside: &Inside) -> Lists<Neighbour> {
+// Of each member those that it calls and those that call it.
+pub(super) fn neighbours(inside: &Inside) -> Lists<Neighbour> {
     let both_ways = inside.arcs.iter().flat_map(|&(from, to, weight, _)| {
         [(from, to, true), (to, from, false)].map(|(of, member, is_callee)| {
             let neighbour = Neighbour {
@@ -31,8 +32,7 @@ fn neighbours(inside: &Inside) -> Lists<Neighbour> {
 }
 
 // A row by the rule of Eades, Lin and Smyth.
-pub(super) fn good_row(inside: &Inside) -> Vec<u32> {
-    let neighbours = neighbours(inside);
+pub(super) fn good_row(inside: &Inside, neighbours: &Lists<Neighbour>) -> Vec<u32> {
     let scale = scale(inside);
     let mut members = vec![Member::default(); inside.members];
     for &(from, to, weight, _) in &inside.arcs {
@@ -155,14 +155,13 @@ impl Turn {
 }
 
 // Each member is moved to where it is best, until none moves.
-pub(super) fn improved(inside: &Inside, row: &[u32]) -> Vec<u32> {
-    let neighbours = neighbours(inside);
+pub(super) fn improved(neighbours: &Lists<Neighbour>, row: &[u32]) -> Vec<u32> {
     let mut sequence = Sequence::new(row);
     let mut around = Vec::new();
     let mut work = 0usize;
     loop {
         let mut moved = false;
-        for member in 0..inside.members as u32 {
+        for member in 0..row.len() as u32 {
             let neighbours = neighbours.of(member as usize);
             work += neighbours.len() + 1;
             if work > WORK {
@@ -241,8 +240,9 @@ mod tests {
                 .map(|(id, (from, to, weight))| (from, to, weight, ArcId::new(id)))
                 .collect(),
         };
-        let row = good_row(&inside);
+        let neighbours = neighbours(&inside);
+        let row = good_row(&inside, &neighbours);
         assert_eq!(row[0], members - 1);
-        assert_eq!(improved(&inside, &row), row);
+        assert_eq!(improved(&neighbours, &row), row);
     }
 }

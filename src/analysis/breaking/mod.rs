@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use self::heuristic::{good_row, improved};
+use self::heuristic::{good_row, improved, neighbours};
 use crate::base::{IdVec, define_id};
 use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
@@ -118,7 +118,8 @@ pub(super) fn lightest_at(
     let row = if is_best {
         best_row(&inside)
     } else {
-        improved(&inside, &good_row(&inside))
+        let neighbours = neighbours(&inside);
+        improved(&neighbours, &good_row(&inside, &neighbours))
     };
     let mut position = vec![0; row.len()];
     for (at, &member) in row.iter().enumerate() {
@@ -238,7 +239,7 @@ fn best_row(inside: &Inside) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cost, Inside, best_row, good_row, improved, sum};
+    use super::{Cost, Inside, best_row, good_row, improved, neighbours, sum};
     use crate::callgraph::ArcId;
 
     // A cycle of `members` with `more` chords.
@@ -278,8 +279,9 @@ mod tests {
         for round in 0..200 {
             let inside = random(4 + round % 7, round % 23, &mut seed);
             let exact = cost(&inside, &best_row(&inside));
-            let begun = good_row(&inside);
-            let row = improved(&inside, &begun);
+            let neighbours = neighbours(&inside);
+            let begun = good_row(&inside, &neighbours);
+            let row = improved(&neighbours, &begun);
             let ours = cost(&inside, &row);
             let mut sorted = row.clone();
             sorted.sort_unstable();
@@ -304,7 +306,8 @@ mod tests {
             members: members as usize,
             arcs: arcs.collect(),
         };
-        let row = improved(&inside, &good_row(&inside));
+        let neighbours = neighbours(&inside);
+        let row = improved(&neighbours, &good_row(&inside, &neighbours));
         assert_eq!((row[0], row[members as usize - 1]), (778, 777));
     }
 }
