@@ -208,14 +208,12 @@ pub fn contents(
 pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     let progress = &mut |_, _| ();
     let in_memory = Path::new("-");
-    let profile = match kind(&mut bytes.as_slice()).map_err(Error::of(in_memory))? {
+    let mut rest = bytes.as_slice();
+    let profile = match kind(&mut rest).map_err(Error::of(in_memory))? {
         InputKind::Recording => Reader::from_bytes(bytes)
             .map_err(Reason::from)
             .and_then(|reader| recording::read(reader, options, progress)),
-        InputKind::Stacks(format) => {
-            let (size, bytes) = (bytes.len() as u64, bytes.as_slice());
-            stacks_of(format, bytes, size, options, progress)
-        }
+        InputKind::Stacks(format) => stacks_of(format, rest, bytes.len() as u64, options, progress),
         InputKind::Gmon => return gmon_profile(in_memory, bytes, options),
     };
     profile.map_err(Error::of(in_memory))
@@ -274,6 +272,9 @@ const BUFFER: usize = 1 << 18;
 // Enough for the notes before the first record of a text.
 const HEAD: u64 = 1 << 16;
 
+// Of UTF-8, which editors write before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 enum InputKind {
     Recording,
     Stacks(StackFormat),
@@ -300,7 +301,11 @@ impl StackFormat {
     }
 }
 
+// Leaves the input where its first line begins.
 fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
+    if input.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        input.consume(BYTE_ORDER_MARK.len());
+    }
     let head = input.fill_buf()?;
     let starts = |magic: &[u8]| head.starts_with(magic);
     if head.is_empty() {

@@ -10,10 +10,11 @@
 //!
 //! Which fields are printed is up to who called it (`perf script -F`): each of the words of the
 //! first line, and the line itself, may be missing, as may names, offsets and modules of frames.
-//! Where periods are not printed, samples are counted. Frames are leaf first. A frame without a
-//! name is distinguished by its module and address. Records without a stack have their one frame
-//! behind the event and its arguments. Events of tasks and mappings (`PERF_RECORD_…`), source lines
-//! and times are not read.
+//! Where periods are not printed, samples are counted; without an event, periods are those of
+//! `events`. Frames are leaf first. A frame without a name is distinguished by its module and
+//! address. Records without a stack have their one frame at the end of the line. Where a word could
+//! be several of these, the columns in which perf aligns them tell. Events of tasks and mappings
+//! (`PERF_RECORD_…`), modes, source lines and times are not read.
 //!
 //! A comment `# frames: inferred 2,3; missing 4` before a record, as
 //! [`export::perf_script`](crate::export::perf_script) writes it, marks frames of the record.
@@ -28,28 +29,57 @@ use super::Reason;
 use super::folded::next_line;
 use super::stacks::{Frame, StackBuilder};
 
+// Of tasks and mappings.
+const NO_SAMPLE: &str = "PERF_RECORD_";
+// How wide perf prints them at least.
+const MISC_COLUMNS: usize = 6;
+const PERIOD_COLUMNS: usize = 10;
+const ADDRESS_COLUMNS: usize = 16;
 // How many words are looked at for where a name ends, and where a frame begins.
 const MOST_WORDS: usize = 16;
 
 // A record begins with a line that has an event, or with one that has none and a frame behind it.
 pub(super) fn begins_with_record<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
-    let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-    let mut lines = lines.filter(is_text).map(str::trim_end);
+    let mut lines = texts(lines);
     let Some(first) = lines.next() else {
         return false;
     };
-    let is_frame = |line: &str| begins_indented(line) && FrameText::of(line).is_some();
     let has_symbol = |line: &str| FrameText::of(line).is_some_and(|it| !it.symbol.is_empty());
     match Header::of(first) {
         Some(header) => {
-            let is_sure = header.is_no_sample || !header.event.is_empty();
-            is_sure || lines.next().is_some_and(is_frame)
+            let is_sure = !header.is_doubtful() && !header.event.is_empty();
+            header.is_no_sample
+                || header.frame.is_some()
+                || is_sure
+                || lines.next().is_some_and(is_frame)
         }
         None if begins_indented(first) => is_frame(first) && has_symbol(first),
         None => lines
             .next()
             .is_some_and(|line| is_frame(line) && has_symbol(line)),
     }
+}
+
+// Whether one of the lines is the first of a record, and a frame is in it or below.
+pub(super) fn has_record<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
+    let mut lines = texts(lines).peekable();
+    while let Some(line) = lines.next() {
+        if let Some(header) = Header::of(line)
+            && (header.frame.is_some() || lines.peek().copied().is_some_and(is_frame))
+        {
+            return true;
+        }
+    }
+    false
+}
+
+fn texts<'a>(lines: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+    let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    lines.filter(is_text).map(str::trim_end)
+}
+
+fn is_frame(line: &str) -> bool {
+    begins_indented(line) && FrameText::of(line).is_some()
 }
 
 fn begins_indented(line: &str) -> bool {
@@ -61,68 +91,100 @@ struct Header<'a> {
     comm: &'a str,
     pid: i32,
     tid: i32,
+    // Whether a thread, a processor, a mode or a time is printed.
+    has_numbers: bool,
     is_timed: bool,
     period: Option<u64>,
     // Empty if it is not printed.
     event: &'a str,
-    // A frame behind the event.
+    // A frame in the same line.
     frame: Option<FrameText<'a>>,
     // Whether it is about a task or a mapping.
     is_no_sample: bool,
 }
 
 impl<'a> Header<'a> {
-    // `COMM PID/TID [CPU] TIME: PERIOD EVENT: ARGUMENTS FRAME`, of which each may be missing, but
-    // not both the numbers and the event.
+    // `COMM PID/TID [CPU] MISC TIME: PERIOD EVENT: ARGUMENTS FRAME`, of which each may be missing,
+    // but not all of the numbers, the period and the event.
     fn of(line: &'a str) -> Option<Header<'a>> {
         // A name may have spaces and numbers in it; what follows shows where it ends.
-        let behind_name = |at: Word<'a>| {
-            let ids = ids(at.word);
-            let from = match ids {
-                Some(_) => at.end,
-                // Without numbers only a time tells.
-                None if is_time(at.word) => at.start,
-                None => return None,
-            };
-            let (pid, tid) = ids.unwrap_or_default();
-            Some(Header {
-                comm: line[..at.start].trim(),
-                pid,
-                tid,
-                ..Header::behind_ids(line, from, true)?
-            })
-        };
-        let named = Words::of(line).take(MOST_WORDS).find_map(behind_name);
-        named.or_else(|| Header::behind_ids(line, 0, false))
+        let words = Words::of(line).take(MOST_WORDS);
+        let mut headers = words.filter_map(|at| Header::behind_name(line, &at));
+        let first = headers.next()?;
+        if first.has_numbers {
+            return Some(first);
+        }
+        Some(headers.find(|it| it.has_numbers).unwrap_or(first))
     }
 
-    // What follows the numbers of a process and a thread, or stands without them.
-    fn behind_ids(line: &'a str, from: usize, has_ids: bool) -> Option<Header<'a>> {
-        let mut words = Words { line, from }.peekable();
-        words.next_if(|at| at.word.starts_with('[') && at.word.ends_with(']'));
+    fn behind_name(line: &'a str, first: &Word<'a>) -> Option<Header<'a>> {
+        let comm = line.get(..first.start)?.trim();
+        let may_follow_name = ids(first.word).is_some()
+            || first.word.ends_with([':', ']'])
+            || first.word.starts_with(NO_SAMPLE)
+            || first.is_misc();
+        if !may_follow_name || comm.is_empty() && first.is_address() {
+            return None;
+        }
+        let mut words = Words::behind(line, first.start).peekable();
+        let mut id = words.next_if(|at| ids(at.word).is_some());
+        let cpu = words.next_if(|at| is_cpu(at.word));
+        let misc = words.next_if(Word::is_misc);
+        let time = words.next_if(|at| is_time(at.word));
+        let is_before_event = words
+            .clone()
+            .nth(1)
+            .is_some_and(|at| at.word.ends_with(':'));
+        let is_period = |at: &Word| is_number(at.word) && (is_before_event || !at.is_address());
+        let mut period = words.next_if(is_period);
+        let has_others = cpu.is_some() || misc.is_some() || time.is_some();
+        if !has_others && period.is_none() {
+            period = id.take_if(|at| at.fills_period());
+        }
+        let (pid, tid) = id.as_ref().and_then(|at| ids(at.word)).unwrap_or_default();
         let mut header = Header {
-            is_timed: words.next_if(|at| is_time(at.word)).is_some(),
+            comm,
+            pid,
+            tid,
+            has_numbers: has_others || id.is_some(),
+            is_timed: time.is_some(),
+            period: period.as_ref().and_then(|at| at.word.parse().ok()),
             ..Header::default()
         };
-        let period = words.next_if(|at| is_number(at.word));
-        header.period = period.and_then(|at| at.word.parse().ok());
+        // Without an event behind it, any number could be a period.
+        let is_whole = period.map_or(header.has_numbers, |at| at.fills_period());
         let Some(event) = words.next() else {
-            return (has_ids && header.period.is_none()).then_some(header);
+            return is_whole.then_some(header);
         };
-        if event.word.starts_with("PERF_RECORD_") {
+        if event.word.starts_with(NO_SAMPLE) {
             header.is_no_sample = true;
+            return Some(header);
+        }
+        if is_whole && event.is_address() {
+            header.frame = FrameText::of(line.get(event.start..)?);
             return Some(header);
         }
         header.event = event.word.strip_suffix(':')?.trim_end_matches(':');
         if header.event.is_empty() || header.event.contains([';', '(', '`']) {
             return None;
         }
-        let rest = line[event.end..].trim();
-        header.frame = FrameText::at_end_of(rest);
+        let rest = line.get(event.end..)?.trim();
+        let addresses = Words::behind(line, event.end).filter(Word::is_address);
+        header.frame = match addresses.last() {
+            Some(at) => FrameText::of(line.get(at.start..)?),
+            None if header.has_numbers => FrameText::at_end_of(rest),
+            None => None,
+        };
         // A line of folded stacks may hold all of this in a name, and ends with a weight.
         let is_stack = rest.contains(';') && rest.ends_with(|c: char| c.is_ascii_digit());
-        let is_sure = rest.is_empty() || has_ids && (header.is_timed || header.frame.is_some());
+        let is_sure = rest.is_empty() || header.is_timed || header.frame.is_some();
         (is_sure && !is_stack).then_some(header)
+    }
+
+    // Other lines end like this as well: only a frame below shows that it is a record.
+    fn is_doubtful(&self) -> bool {
+        let is_named = self.has_numbers && !self.event.is_empty();
+        !is_named && !self.is_timed && self.frame.is_none()
     }
 }
 
@@ -133,15 +195,40 @@ struct Words<'a> {
     from: usize,
 }
 
+#[derive(Clone)]
 struct Word<'a> {
     word: &'a str,
     start: usize,
     end: usize,
+    // With the blanks before it, of which the first is there anyway.
+    columns: usize,
+    // With the blanks behind it.
+    padded: usize,
+}
+
+impl Word<'_> {
+    // perf aligns addresses to the right, which distinguishes them from other numbers and words.
+    fn is_address(&self) -> bool {
+        self.columns > ADDRESS_COLUMNS && self.word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }
+
+    fn fills_period(&self) -> bool {
+        self.columns > PERIOD_COLUMNS && is_number(self.word)
+    }
+
+    // The modes of a processor and kinds of records, in a column of their own.
+    fn is_misc(&self) -> bool {
+        self.padded >= MISC_COLUMNS && self.word.chars().all(|c| "KUHGgMESp".contains(c))
+    }
 }
 
 impl<'a> Words<'a> {
     fn of(line: &'a str) -> Words<'a> {
         Words { line, from: 0 }
+    }
+
+    fn behind(line: &'a str, from: usize) -> Words<'a> {
+        Words { line, from }
     }
 }
 
@@ -151,15 +238,29 @@ impl<'a> Iterator for Words<'a> {
     fn next(&mut self) -> Option<Word<'a>> {
         let rest = self.line.get(self.from..)?;
         let start = self.from + rest.find(|c: char| !c.is_whitespace())?;
-        let word = self.line[start..].split_whitespace().next()?;
-        self.from = start + word.len();
-        let end = self.from;
-        Some(Word { word, start, end })
+        let word = self.line.get(start..)?.split_whitespace().next()?;
+        let end = start + word.len();
+        self.from = end;
+        let before = self.line.get(..start)?.trim_end().len();
+        let behind = self.line.get(end..)?.trim_start();
+        Some(Word {
+            word,
+            start,
+            end,
+            columns: end - before + usize::from(before == 0),
+            padded: self.line.len() - behind.len() - start,
+        })
     }
 }
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+// `[002]`.
+fn is_cpu(word: &str) -> bool {
+    let number = word.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    number.is_some_and(|it| is_number(it.trim_start_matches('-')))
 }
 
 // `1234.567890:`.
@@ -219,8 +320,10 @@ struct Records {
     stack: Vec<Frame>,
     marks: Marks,
     next_marks: Marks,
-    // The number of a line that is the first of a record if a frame follows.
-    doubtful: Option<u64>,
+    // Whether the stack is the one frame in the first line of the record.
+    is_in_line: bool,
+    // A line that is the first of a record if a frame follows, and its number.
+    doubtful: Option<(u64, String)>,
 }
 
 impl Records {
@@ -235,17 +338,23 @@ impl Records {
             return;
         }
         // A name may look like an address.
-        let may_be_frame = (self.open.is_some() || self.doubtful.is_some())
-            && begins_indented(text)
-            && FrameText::of(text).is_some();
-        match Header::of(text) {
+        let may_be_frame = (self.open.is_some() || self.doubtful.is_some()) && is_frame(text);
+        let is_first = |header: &Header| {
+            header.is_timed || header.is_no_sample || header.frame.is_some() || !may_be_frame
+        };
+        match Header::of(text).filter(is_first) {
             Some(header) if header.is_no_sample => self.close(),
-            Some(header) if header.is_timed || !may_be_frame => {
+            Some(header) if header.is_doubtful() => {
+                self.close();
+                self.doubtful = Some((number, text.to_owned()));
+            }
+            Some(header) => {
                 self.begin(&header);
                 let frame = header.frame.map(|frame| frame.frame(&mut self.stacks));
+                self.is_in_line = frame.is_some();
                 self.stack.extend(frame);
             }
-            _ => self.rest(number, text),
+            None => self.rest(number, text),
         }
     }
 
@@ -253,12 +362,17 @@ impl Records {
     fn rest(&mut self, number: u64, text: &str) {
         if let Some(frame) = FrameText::of(text).filter(|_| begins_indented(text)) {
             if self.open.is_none() {
-                self.doubtful = None;
-                self.begin(&Header::default());
+                let first = self.doubtful.take();
+                let header = first.as_ref().and_then(|(_, line)| Header::of(line));
+                self.begin(&header.unwrap_or_default());
+            }
+            // What looks like one was an address that the event is about.
+            if std::mem::take(&mut self.is_in_line) {
+                self.stack.clear();
             }
             self.stack.push(frame.frame(&mut self.stacks));
         } else if self.open.is_none() && self.doubtful.is_none() && !begins_indented(text) {
-            self.doubtful = Some(number);
+            self.doubtful = Some((number, text.to_owned()));
         } else if self.open.is_none() || !is_source_line(text) {
             self.bad(number);
         }
@@ -268,9 +382,10 @@ impl Records {
         self.close();
         self.count += 1;
         self.marks = std::mem::take(&mut self.next_marks);
-        let name = match header.event {
-            "" => "samples",
-            name => name,
+        let name = match (header.event, header.period) {
+            ("", None) => "samples",
+            ("", Some(_)) => "events",
+            (name, _) => name,
         };
         let event = match self.events.get(name) {
             Some(&event) => event,
@@ -295,7 +410,7 @@ impl Records {
     }
 
     fn close(&mut self) {
-        if let Some(number) = self.doubtful.take() {
+        if let Some((number, _)) = self.doubtful.take() {
             self.bad(number);
         }
         if let Some((event, thread, period)) = self.open.take() {
@@ -304,6 +419,7 @@ impl Records {
             self.stacks.sample(event, thread, &self.stack, sum);
         }
         self.stack.clear();
+        self.is_in_line = false;
     }
 
     fn note_outlying_periods(&mut self) {

@@ -50,9 +50,9 @@ fn of_lines(lines: &[&str]) -> Text {
     if perf_script::begins_with_record(lines.iter().copied()) {
         return Text::PerfScript;
     }
-    let lines: Vec<&str> = lines.iter().map(|line| line.trim_start()).collect();
-    let lines = lines.into_iter().filter(|line| !line.is_empty());
-    for line in lines.clone() {
+    let trimmed = lines.iter().map(|line| line.trim_start());
+    let trimmed = trimmed.filter(|line| !line.is_empty());
+    for line in trimmed.clone() {
         let other = OTHERS.iter().find(|(begin, _)| line.starts_with(begin));
         match other {
             Some((_, what)) => return Text::Other(Some(what)),
@@ -61,14 +61,19 @@ fn of_lines(lines: &[&str]) -> Text {
         }
     }
     // DTrace writes a frame a line, and the count of a stack below it.
-    if lines
+    if trimmed
         .clone()
         .any(|line| line.contains('`') && line.contains("+0x") && !line.contains(';'))
     {
         return Text::Other(Some("the output of DTrace"));
     }
+    // Behind what its writer had to say on the standard error.
+    let before_stacks = lines.iter().copied().take_while(|line| !is_stack(line));
+    if perf_script::has_record(before_stacks) {
+        return Text::PerfScript;
+    }
     let (mut stacks, mut all) = (0usize, 0usize);
-    for line in lines.filter(|line| !line.starts_with("# ")) {
+    for line in trimmed.filter(|line| !line.starts_with("# ")) {
         all += 1;
         stacks += usize::from(is_stack(line));
     }

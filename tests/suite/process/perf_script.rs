@@ -38,6 +38,10 @@ fn each_list_of_fields_gives_the_same_samples() {
         "-F time,event,ip,sym,dso",
         "-F event,ip,sym,srcline",
         "-F ip,sym,dso",
+        "-F comm,tid,time,event,ip,sym,srcline",
+        "-F comm,cpu,event,ip,sym",
+        "-F comm,event,period,ip,sym",
+        "-F +misc",
         "-F comm,pid,period,event,ip,sym,dso --header",
         "--show-task-events --show-mmap-events",
     ] {
@@ -59,7 +63,9 @@ fn each_list_of_fields_gives_the_same_samples() {
             .collect();
         assert!(!own.is_empty(), "{options}");
         assert_eq!(&own, first.get_or_insert(own.clone()), "{options}");
-        let is_time = options.contains("period") || options.starts_with("--show");
+        let is_time = ["period", "--show", "+misc"]
+            .iter()
+            .any(|it| options.contains(it));
         assert_eq!(flat["event"]["unit"] == "ns", is_time, "{options}");
         let said = flat["caveats"].to_string();
         assert!(!said.contains("bad-line"), "{options}: {said}");

@@ -8,7 +8,7 @@ use proftool::analysis::tree::Collapse;
 use proftool::base::{CaveatKind, Unit, printable};
 use proftool::input::{self, Options, Reason};
 use proftool::pprof::{Function, Line, Location, Mapping, Profile as File, Sample, ValueType};
-use proftool::profile::{EventId, Filter, FunctionKind, Profile, Selection, Weighing};
+use proftool::profile::{CallPath, EventId, Filter, FunctionKind, Profile, Selection, Weighing};
 use proptest::collection::vec;
 use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 use prost::Message;
@@ -414,4 +414,176 @@ fn a_frame_of_a_deleted_file_or_without_a_module_has_its_own_name() {
     let units: Vec<_> = profile.events.iter().map(|it| it.unit.clone()).collect();
     assert_eq!(units, [Unit::Samples, Unit::Samples]);
     assert_eq!(profile.caveats.count(CaveatKind::BadLine), 0);
+}
+
+/// Event, samples and weight; thread; frames leaf first.
+type Record = (String, (u64, u64), String, Vec<String>);
+
+fn records(text: &str) -> Vec<Record> {
+    let profile = read(text.as_bytes().to_vec()).unwrap();
+    assert_eq!(profile.caveats.count(CaveatKind::BadLine), 0, "{text}");
+    assert_eq!(profile.caveats.count(CaveatKind::Skipped), 0, "{text}");
+    let mut records: Vec<_> = { profile.samples.iter() }
+        .map(|sample| {
+            let thread = &profile.threads[sample.thread];
+            let frames = profile.paths.outwards(sample.path);
+            let name = |path: &CallPath| profile.functions[path.function].name.clone();
+            (
+                profile.events[sample.event].name.clone(),
+                (sample.count, sample.weight),
+                format!("{} {}/{}", thread.comm, thread.pid, thread.tid),
+                frames.map(name).collect(),
+            )
+        })
+        .collect();
+    records.sort();
+    records
+}
+
+/// Lines are those of perf 6.1.
+#[test]
+fn each_line_before_a_stack_has_its_event_thread_and_period() {
+    // line, event, thread, weight
+    let cases = [
+        ("my app page-faults: ", "page-faults", "my app 0/0", 1),
+        ("my app [001] page-faults: ", "page-faults", "my app 0/0", 1),
+        ("   1003009 cycles: ", "cycles", " 0/0", 1_003_009),
+        (
+            "my app    1003009 cycles: ",
+            "cycles",
+            "my app 0/0",
+            1_003_009,
+        ),
+        (
+            "my app [001]    1003009 cycles: ",
+            "cycles",
+            "my app 0/0",
+            1_003_009,
+        ),
+        (
+            "app 7 [001] U      27.748612:     250000 cycles: ",
+            "cycles",
+            "app 7/7",
+            250_000,
+        ),
+        ("app 7 [001] K     cycles: ", "cycles", "app 7/7", 1),
+        ("app U     cycles: ", "cycles", "app 0/0", 1),
+        (
+            "app 7  27.712524:    1003009 ",
+            "events",
+            "app 7/7",
+            1_003_009,
+        ),
+        ("app 7/8        1003009 ", "events", "app 7/8", 1_003_009),
+        ("app 7    1003009 ", "events", "app 7/7", 1_003_009),
+        ("app    1003009 ", "events", "app 0/0", 1_003_009),
+        // A name that ends with a number.
+        ("app 7 1003009 ", "samples", "app 7 1003009/1003009", 1),
+        ("app 7 ", "samples", "app 7/7", 1),
+    ];
+    for (line, event, thread, weight) in cases {
+        let text = format!("{line}\n\t            11c9 spin\n\t            11e9 main\n\n");
+        let frames = ["spin", "main"].map(String::from).to_vec();
+        let expected = (event.to_owned(), (1, weight), thread.to_owned(), frames);
+        assert_eq!(records(&text), [expected], "{line}");
+    }
+}
+
+#[test]
+fn events_without_numbers_are_kept_apart() {
+    let text = "app page-faults: \n\t            11c9 spin\n\napp cpu-clock: \n\
+        \t            11c9 spin\n\napp cpu-clock: \n\t            11c9 spin\n\n";
+    let found = records(text);
+    let counts: Vec<_> = found.iter().map(|it| (&*it.0, it.1.0)).collect();
+    assert_eq!(counts, [("cpu-clock", 2), ("page-faults", 1)]);
+}
+
+/// Lines are those of perf 6.1 with `-G`.
+#[test]
+fn frames_in_the_line_of_their_record_need_no_module() {
+    let cases = [
+        (
+            "app 7  27.792615: cpu-clock:      7fd36c21d69e f(int) const",
+            "f(int) const",
+        ),
+        (
+            "app 7  27.792615: cpu-clock:  ffffffff813dd9d5 up_write+0x15",
+            "up_write",
+        ),
+        (
+            "app 7  27.792615: cpu-clock:      7fd36c21d69e",
+            "[unknown] 0x7fd36c21d69e",
+        ),
+        (
+            "app 7  27.712524:      559f1529f1c9 spin\n  burn2.c:4",
+            "spin",
+        ),
+        (
+            "app 7  27.712524:    1003009      559f1529f1c9 spin",
+            "spin",
+        ),
+        ("app cpu-clock:      559f1529f1c9 spin", "spin"),
+        ("cpu-clock:      559f1529f1c9 spin", "spin"),
+        // Times and threads tell a record from a frame, and a column an address from a word.
+        (
+            "             add 7  27.712524: cpu-clock:            401139 add",
+            "add",
+        ),
+        (
+            "app 7  27.5: sched:x: comm=a 12 b=fade  ffffffff8158c674 schedule",
+            "schedule",
+        ),
+    ];
+    for (text, name) in cases {
+        let two = format!("{text}\n{text}\n");
+        let found = records(&two);
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(
+            (found[0].1.0, &*found[0].3),
+            (2, &[name.to_owned()][..]),
+            "{text}"
+        );
+    }
+    // An address that the event is about, with a stack below.
+    let text = "app 7  27.7: page-faults:      7fd36c21d000\n\t            11c9 spin\n\n";
+    assert_eq!(records(text)[0].3, ["spin"]);
+}
+
+#[test]
+fn lines_of_the_standard_error_and_a_byte_order_mark_hide_no_data() {
+    let script = "app 7 27.5:  1001001 task-clock: \n\t  401139 alpha+0x9 (/bin/app)\n\n";
+    let stacks = "main;alpha 1\n".repeat(5);
+    let notes = [
+        "Failed to open /tmp/perf-10.map, continuing without symbols\n",
+        "addr2line: DWARF error: section .debug_str is larger than its filesize!\n",
+        "Warning:\n",
+        "Warning:\nProcessed 10 events and lost 2 chunks!\n\nCheck IO/CPU overload!\n\n",
+    ];
+    for (data, weight) in [(script, 1_001_001), (&*stacks, 5)] {
+        for note in notes {
+            let profile = read(format!("{note}{data}").into_bytes()).unwrap();
+            assert!(
+                rows(&profile).contains(&row("alpha", weight, weight)),
+                "{note}{data}"
+            );
+            let lines = note.lines().filter(|line| !line.is_empty()).count();
+            assert_eq!(
+                profile.caveats.count(CaveatKind::BadLine),
+                lines as u64,
+                "{note}{data}"
+            );
+            assert_eq!(profile.events.len(), 1, "{note}{data}");
+        }
+    }
+    let speedscope = r#"{"$schema": "speedscope", "shared": {"frames": [{"name": "alpha"}]},
+        "profiles": [{"unit": "none", "samples": [[0]], "weights": [5]}]}"#;
+    for data in [script, &stacks, speedscope] {
+        let profile = read(format!("\u{feff}{data}").into_bytes()).unwrap();
+        assert_eq!(rows(&profile), rows(&read(data.into()).unwrap()), "{data}");
+        assert!(
+            profile.functions.iter().any(|it| it.name == "alpha"),
+            "{data}"
+        );
+        assert_eq!(profile.caveats.count(CaveatKind::BadLine), 0, "{data}");
+    }
 }
