@@ -84,6 +84,12 @@ pub enum Reason {
         /// What it looks like.
         what: &'static str,
     },
+    /// Profiles written one after another, whose parts can no longer be told apart.
+    #[error("it holds several profiles of {format}, one after another; only one can be read")]
+    Several {
+        /// Whose format it is.
+        format: &'static str,
+    },
     /// Folded stacks that are too large to read.
     #[error("as folded stacks: {problem}")]
     Folded {

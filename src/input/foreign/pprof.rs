@@ -30,7 +30,10 @@ pub(in crate::input) fn read_compressed(input: impl Read) -> Result<Profile, Rea
     if !is_whole || bytes.len() as u64 > MAX_SIZE {
         return Err(Reason::Compressed { format });
     }
-    read(&bytes).map_err(|_| Reason::Compressed { format })
+    read(&bytes).map_err(|reason| match reason {
+        Reason::Unknown => Reason::Compressed { format },
+        other => other,
+    })
 }
 
 pub(in crate::input) fn read_plain(input: impl Read) -> Result<Profile, Reason> {
@@ -52,6 +55,9 @@ fn read(bytes: &[u8]) -> Result<Profile, Reason> {
     {
         return Err(Reason::Unknown);
     }
+    if is_several(&file) {
+        return Err(Reason::Several { format: "pprof" });
+    }
     let mut reader = Reader::new(&file);
     let types = reader.types();
     for sample in &file.sample {
@@ -65,6 +71,15 @@ fn read(bytes: &[u8]) -> Result<Profile, Reason> {
     about.duration = stated(file.duration_nanos);
     about.started = stated(file.time_nanos);
     Ok(reader.stacks.finish())
+}
+
+// Messages that follow each other are read as one with the fields of both, so that the second one's
+// texts are no longer where it refers to them. Each table of texts begins with an empty one, and no
+// sample has a value for the other one's types.
+fn is_several(file: &File) -> bool {
+    let tables = file.string_table.iter().filter(|text| text.is_empty());
+    let has_fewer_values = |sample: &Sample| sample.value.len() < file.sample_type.len();
+    tables.count() > 1 && !file.sample.is_empty() && file.sample.iter().all(has_fewer_values)
 }
 
 struct Type {

@@ -228,6 +228,31 @@ fn a_pprof_profile_that_takes_too_much_memory_is_refused() {
 }
 
 #[test]
+fn pprof_profiles_in_one_file_are_refused() {
+    let one = file(&[("cpu", "nanoseconds")], &[&[7]]).encode_to_vec();
+    let mut other = file(&[("space", "bytes")], &[&[9]]);
+    // A text may be empty without being the first of a table.
+    other.string_table.push(Vec::new());
+    let other = other.encode_to_vec();
+    for single in [&one, &other] {
+        assert!(read(single.clone()).is_ok());
+    }
+    let gzip = |bytes: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(bytes).unwrap();
+        gzip.finish().unwrap()
+    };
+    let both = [&*one, &*other].concat();
+    for several in [gzip(&both), [gzip(&one), gzip(&other)].concat(), both] {
+        let read = read(several);
+        assert!(
+            matches!(read, Err(Reason::Several { format: "pprof" })),
+            "{read:?}"
+        );
+    }
+}
+
+#[test]
 fn deep_stacks_are_left_out() {
     let mut deep = file(&[("cpu", "nanoseconds")], &[&[1], &[2]]);
     deep.sample[0].location_id = vec![1; (1 << 18) + 1];
