@@ -25,6 +25,7 @@ mod linked;
 #[cfg(feature = "record")]
 pub mod live;
 mod machine_code;
+mod parts;
 mod perf_script;
 mod programs;
 #[cfg(feature = "record")]

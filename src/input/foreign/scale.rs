@@ -1,6 +1,7 @@
 //! Units of other profilers' numbers.
 
 use crate::base::{Event, Unit};
+use crate::input::parts::{Parts, within_64_bits};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
@@ -23,6 +24,15 @@ impl Scale {
         (Event { name, unit }, Scale { factor })
     }
 
+    // For weights that need not be whole.
+    pub fn of_weights(name: &str, unit: &str, weights: &[f64]) -> (Event, Scale) {
+        let (mut event, Scale { factor }) = Scale::of(name, unit);
+        let parts = Parts::of(weights.iter().map(|weight| weight * factor as f64));
+        event.unit = parts.unit(event.unit);
+        let factor = factor * parts.number;
+        (event, Scale { factor })
+    }
+
     pub fn whole(self, value: u64) -> Option<u64> {
         value.checked_mul(self.factor)
     }
@@ -30,7 +40,6 @@ impl Scale {
     // The nearest weight of a number that need not be whole; `None` for negative ones and those
     // that 64 bits cannot hold.
     pub fn nearest(self, value: f64) -> Option<u64> {
-        let weight = (value * self.factor as f64).round();
-        (0.0..1.8e19).contains(&weight).then_some(weight as u64)
+        within_64_bits(value * self.factor as f64)
     }
 }

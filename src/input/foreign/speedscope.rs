@@ -2,16 +2,21 @@
 //!
 //! A profile of type `sampled` has stacks with weights; one of type `evented` has the times at
 //! which frames are entered and left, and its weights are the time between. Each profile is a
-//! thread, and each unit an event. The format does not state how many samples a stack has.
+//! thread, and each unit an event. The format does not state how many samples a stack has. Weights
+//! that are not whole are counted in parts of their unit: tenths, hundredths and so on, the same
+//! ones in all profiles of that unit. What is entered and never left ends with the profile. Time
+//! does not run backwards: an event with an earlier time than one before it happens at the time of
+//! that one.
 //!
 //! Files of [`export::speedscope`](crate::export::speedscope) have more under `proftool`: that
 //! number, the event, and which frames were restored or are called across missing ones.
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use serde::Deserialize;
 
-use crate::base::{Event, Unit, WeightSum};
+use crate::base::{CaveatKind, Event, Unit, WeightSum};
 use crate::profile::{Profile, ThreadId};
 
 use super::scale::Scale;
@@ -54,8 +59,27 @@ struct OneProfile {
     weights: Vec<serde_json::Number>,
     #[serde(default)]
     events: Vec<Turn>,
+    #[serde(default, rename = "endValue")]
+    end: Option<f64>,
     #[serde(default)]
     proftool: Option<Extension>,
+}
+
+impl OneProfile {
+    // The times before each of the events, and the one behind the last; and how many events are
+    // earlier than one before them.
+    fn steps(&self) -> (Vec<f64>, u64) {
+        let mut steps = Vec::new();
+        let mut earlier = 0;
+        let mut latest = self.events.first().map_or(0.0, |turn| turn.at);
+        for turn in &self.events {
+            earlier += u64::from(turn.at < latest);
+            steps.push((turn.at - latest).max(0.0));
+            latest = latest.max(turn.at);
+        }
+        steps.push(self.end.map_or(0.0, |end| (end - latest).max(0.0)));
+        (steps, earlier)
+    }
 }
 
 #[derive(Deserialize)]
@@ -151,19 +175,47 @@ pub(in crate::input) fn read(bytes: Vec<u8>) -> Result<Profile, Reason> {
     }
     let mut stacks = StackBuilder::default();
     let frames = frames(&mut stacks, &file.shared.frames);
+    let scales = scales(&file.profiles);
     for (index, profile) in file.profiles.iter().enumerate() {
         let thread = thread(&mut stacks, &profile.name, index);
-        sampled(&mut stacks, &frames, thread, profile);
-        evented(&mut stacks, &frames, thread, profile);
+        // The extension states the event, and its weights are whole.
+        let scale = scales
+            .get(&*profile.unit)
+            .filter(|_| profile.proftool.is_none());
+        let (event, scale) = scale
+            .cloned()
+            .unwrap_or_else(|| Scale::of(event_name(&profile.unit), &profile.unit));
+        let weights_are_counts = event.unit == Unit::Samples;
+        sampled(&mut stacks, &frames, thread, profile, (&event, scale));
+        evented(&mut stacks, &frames, thread, profile, (&event, scale));
         let counts = profile
             .proftool
             .as_ref()
             .map_or(0, |more| more.counts.len());
         if counts < profile.samples.len() || !profile.events.is_empty() {
-            stacks.count_is_not_stated(profile.unit == "none");
+            stacks.count_is_not_stated(weights_are_counts);
         }
     }
     Ok(stacks.finish())
+}
+
+// Of each unit.
+fn scales(profiles: &[OneProfile]) -> HashMap<&str, (Event, Scale)> {
+    let mut weights: HashMap<&str, Vec<f64>> = HashMap::new();
+    for profile in profiles.iter().filter(|it| it.proftool.is_none()) {
+        let of_unit = weights.entry(&profile.unit).or_default();
+        of_unit.extend(
+            profile
+                .weights
+                .iter()
+                .filter_map(serde_json::Number::as_f64),
+        );
+        of_unit.extend(profile.steps().0);
+    }
+    let scale = |(unit, weights): (_, Vec<f64>)| {
+        (unit, Scale::of_weights(event_name(unit), unit, &weights))
+    };
+    weights.into_iter().map(scale).collect()
 }
 
 fn frames(stacks: &mut StackBuilder, named: &[NamedFrame]) -> Vec<Frame> {
@@ -210,16 +262,25 @@ fn event_name(unit: &str) -> &'static str {
     }
 }
 
-fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profile: &OneProfile) {
+fn sampled(
+    stacks: &mut StackBuilder,
+    frames: &[Frame],
+    thread: ThreadId,
+    profile: &OneProfile,
+    (event, scale): (&Event, Scale),
+) {
     let OneProfile {
-        unit,
         samples,
         weights,
         proftool: more,
         ..
     } = profile;
-    let (event, scale) = Scale::of(event_name(unit), unit);
-    let event = stacks.event(more.as_ref().map_or(event, Extension::event));
+    // Without a unit, the weight is the number of samples.
+    let weights_are_counts = event.unit == Unit::Samples;
+    let event = more
+        .as_ref()
+        .map_or_else(|| event.clone(), Extension::event);
+    let event = stacks.event(event);
     if samples.len() != weights.len() {
         stacks.skip("samples without weights");
     }
@@ -252,8 +313,7 @@ fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
         match weight {
             Some(0) if stated.is_none_or(|&count| count == 0) => {}
             Some(weight) if stack.len() == sample.len() => {
-                // Without a unit, the weight is the number of samples.
-                let count = if unit == "none" { weight } else { 1 };
+                let count = if weights_are_counts { weight } else { 1 };
                 let count = stated.copied().unwrap_or(count);
                 stacks.sample(event, thread, &stack, WeightSum::equal(weight, count));
             }
@@ -271,21 +331,38 @@ fn of_sample(places: &[(usize, usize)], sample: usize) -> impl Iterator<Item = u
     of_it.map(|&(_, place)| place)
 }
 
-fn evented(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profile: &OneProfile) {
-    let (event, scale) = Scale::of(event_name(&profile.unit), &profile.unit);
-    let event = stacks.event(event);
+fn evented(
+    stacks: &mut StackBuilder,
+    frames: &[Frame],
+    thread: ThreadId,
+    profile: &OneProfile,
+    (event, scale): (&Event, Scale),
+) {
+    if profile.events.is_empty() {
+        return;
+    }
+    let event = stacks.event(event.clone());
+    let (steps, earlier) = profile.steps();
+    if earlier > 0 {
+        stacks
+            .builder
+            .caveats()
+            .add(CaveatKind::Disordered, earlier);
+    }
     // Root first, each with its number in the file.
     let mut open: Vec<(usize, Frame)> = Vec::new();
     let mut stack = Vec::new();
-    let mut since: Option<f64> = None;
-    for turn in &profile.events {
-        let weight = since.and_then(|since| scale.nearest(turn.at - since));
+    let turns = profile.events.iter().map(Some).chain([None]);
+    for (turn, step) in turns.zip(steps) {
+        let weight = scale.nearest(step);
         if let Some(weight) = weight.filter(|&weight| weight > 0 && !open.is_empty()) {
             stack.clear();
             stack.extend(open.iter().rev().map(|&(_, frame)| frame));
             stacks.sample(event, thread, &stack, WeightSum::equal(weight, 1));
         }
-        since = Some(turn.at);
+        let Some(turn) = turn else {
+            break;
+        };
         match (turn.r#type, frames.get(turn.frame)) {
             ('O', Some(&frame)) => open.push((turn.frame, frame)),
             ('C', Some(_)) if open.last().is_some_and(|&(index, _)| index == turn.frame) => {

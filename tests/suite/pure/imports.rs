@@ -347,6 +347,60 @@ fn evented_profiles_of_speedscope_weigh_the_time_between_events() {
     assert_eq!(profile.caveats.count(CaveatKind::CountUnstated), 1);
 }
 
+/// A file of speedscope with one profile of these parts, and the frames `main`, `a` and `b`.
+fn speedscope(unit: &str, parts: &str) -> String {
+    format!(
+        r#"{{"$schema": "speedscope", "shared": {{"frames": [{{"name": "main"}}, {{"name": "a"}},
+        {{"name": "b"}}]}}, "profiles": [{{"unit": "{unit}", {parts}}}]}}"#
+    )
+}
+
+#[test]
+fn fractional_weights_of_speedscope_keep_their_shares() {
+    let sampled = r#""samples": [[0], [0, 1], [0, 2]], "weights": [0.4, 0.4, 1.4]"#;
+    let evented = r#""events": [{"type": "O", "at": 0.1, "frame": 1},
+        {"type": "C", "at": 0.5, "frame": 1}, {"type": "O", "at": 0.5, "frame": 2},
+        {"type": "C", "at": 1.9, "frame": 2}]"#;
+    for (unit, parts, own, counted) in [
+        ("none", sampled, [4, 14], "tenths of samples"),
+        ("bytes", sampled, [4, 14], "tenths of bytes"),
+        ("nanoseconds", sampled, [4, 14], "tenths of ns"),
+        ("milliseconds", sampled, [400_000, 1_400_000], "ns"),
+        ("none", evented, [4, 14], "tenths of samples"),
+        ("microseconds", evented, [400, 1_400], "ns"),
+    ] {
+        let profile = read(speedscope(unit, parts).into_bytes()).unwrap();
+        let rows = rows(&profile);
+        let [a, b] = own;
+        assert_eq!(
+            rows[..2],
+            [row("a", a, a), row("b", b, b)],
+            "{unit}: {parts}"
+        );
+        assert_eq!(
+            profile.events.iter().next().unwrap().unit.to_string(),
+            counted
+        );
+        let selection = select(&profile, Weighing::Weight);
+        assert_eq!(selection.samples(), profile.samples.len() as u64);
+    }
+}
+
+#[test]
+fn events_of_speedscope_end_with_their_profile_and_time_does_not_run_backwards() {
+    let open = r#""endValue": 100, "events": [{"type": "O", "at": 0, "frame": 0},
+        {"type": "O", "at": 10, "frame": 1}]"#;
+    let backwards = r#""endValue": 100, "events": [{"type": "O", "at": 50, "frame": 0},
+        {"type": "O", "at": 10, "frame": 1}, {"type": "C", "at": 60, "frame": 1},
+        {"type": "C", "at": 70, "frame": 0}]"#;
+    for (parts, main, a, disordered) in [(open, 10, 90, 0), (backwards, 10, 10, 1)] {
+        let profile = read(speedscope("nanoseconds", parts).into_bytes()).unwrap();
+        let expected = [row("a", a, a), row("b", 0, 0), row("main", main, main + a)];
+        assert_eq!(rows(&profile), expected);
+        assert_eq!(profile.caveats.count(CaveatKind::Disordered), disordered);
+    }
+}
+
 #[test]
 fn folded_stacks_that_begin_like_another_format_are_folded_stacks() {
     let lines = [
