@@ -10,7 +10,9 @@
 //! one function, as nothing distinguishes them. `[truncated]`, `[broken stack]` and the other marks
 //! of proftool are read as marks. A name after `~` is that of a restored function. `[frames
 //! missing]` is no function: it stands between two functions of which the outer one did not call
-//! the inner one, as frames are missing between them. The weight counts samples.
+//! the inner one, as frames are missing between them. The weight counts samples. If some
+//! are not whole (`main;parse 0.5`), all are counted in parts of their unit: tenths, hundredths and
+//! so on, as few digits as keep their shares.
 //!
 //! # Frames without a name
 //!
@@ -53,9 +55,10 @@ use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, ModuleId, PathId, Profile, Thread,
 };
 
-use self::line::{BadLine, MAX_LINE, parse, unescaped};
+use self::line::{BadLine, MAX_LINE, Weight, parse, unescaped};
 pub(super) use self::line::{begins_with_stack, name_of_single, next_line};
 use super::Reason;
+use super::parts::{Parts, within_64_bits};
 
 const INFERRED: char = '~';
 const STEP: u64 = 1 << 14;
@@ -94,13 +97,10 @@ impl Weights {
         }
     }
 
-    // A line that holds time or bytes does not state how many samples it counts as. `None` if the
-    // weight is too large.
-    fn of(self, weight: u64) -> Option<WeightSum> {
+    fn factor(self) -> u64 {
         match self {
-            Weights::Unstated | Weights::Samples => Some(WeightSum::equal(weight, weight)),
-            Weights::Time(unit) => Some(WeightSum::equal(weight.checked_mul(unit)?, 1)),
-            Weights::Bytes => Some(WeightSum::equal(weight, 1)),
+            Weights::Time(unit) => unit,
+            Weights::Unstated | Weights::Samples | Weights::Bytes => 1,
         }
     }
 }
@@ -130,11 +130,10 @@ pub fn read_as(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Profile, Reason> {
     let mut reader = Reader::default();
-    let event = reader.builder.sampled_event(unit.event(), unit.sampling());
-    let thread = reader.builder.thread(Thread::new(0, 0, ""));
+    let mut lines = Lines::default();
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);
-    let (mut stacks, mut weights) = (0u64, 0u64);
+    let mut stacks = 0u64;
     let mut too_large = None;
     while let Some(taken) = next_line(&mut input, &mut line)? {
         number += 1;
@@ -160,19 +159,23 @@ pub fn read_as(
                 builder.caveats().add_with(CaveatKind::BadLine, 1, problem);
             }
             // A stack without weight still shows that the file is of this format.
-            Ok((_, 0)) => stacks += 1,
+            Ok((_, Weight::Whole(0))) => stacks += 1,
             Ok((stack, weight)) => {
                 stacks += 1;
-                weights = weights.saturating_add(weight);
                 let (path, has_nameless) = reader.path(stack);
-                let builder = &mut reader.builder;
+                let count = match weight {
+                    Weight::Whole(weight) => {
+                        lines.whole.push((path, weight));
+                        weight
+                    }
+                    Weight::Decimal(weight) => {
+                        lines.decimal.push((path, weight));
+                        1
+                    }
+                };
                 if has_nameless {
-                    builder.caveats().add(CaveatKind::NamelessFrames, weight);
-                }
-                let is_held = (unit.of(weight))
-                    .is_some_and(|weight| builder.sample(event, thread, path, None, weight));
-                if !is_held {
-                    builder.caveats().add(CaveatKind::WeightLimit, 1);
+                    let caveats = reader.builder.caveats();
+                    caveats.add(CaveatKind::NamelessFrames, count);
                 }
             }
         }
@@ -181,10 +184,61 @@ pub fn read_as(
     if stacks == 0 {
         return Err(too_large.map_or(Reason::Unknown, |problem| Reason::Folded { problem }));
     }
-    if weights == 0 {
-        reader.builder.caveats().add(CaveatKind::ZeroWeights, 1);
-    }
+    lines.add_to(&mut reader.builder, unit);
     Ok(reader.builder.finish())
+}
+
+// The stacks and weights of all lines. In which parts of the unit they are counted is known when
+// the last one is read.
+#[derive(Default)]
+struct Lines {
+    whole: Vec<(PathId, u64)>,
+    decimal: Vec<(PathId, f64)>,
+}
+
+impl Lines {
+    fn add_to(&self, builder: &mut Builder, unit: Weights) {
+        let factor = unit.factor();
+        let whole = self.whole.iter().map(|&(_, weight)| weight as f64);
+        let decimal = self.decimal.iter().map(|&(_, weight)| weight);
+        let parts = Parts::of(whole.chain(decimal).map(|weight| weight * factor as f64));
+        let mut event = unit.event();
+        event.unit = parts.unit(event.unit);
+        // Time, bytes and parts do not state how many samples a line counts as.
+        let weights_are_counts = event.unit == Unit::Samples;
+        let sampling = if weights_are_counts {
+            unit.sampling()
+        } else {
+            Sampling::Merged
+        };
+        let event = builder.sampled_event(event, sampling);
+        let thread = builder.thread(Thread::new(0, 0, ""));
+        let whole = self.whole.iter().map(|&(path, weight)| {
+            let weight = weight.checked_mul(factor);
+            (path, weight.and_then(|it| it.checked_mul(parts.number)))
+        });
+        let decimal = self.decimal.iter().map(|&(path, weight)| {
+            let weight = weight * factor as f64 * parts.number as f64;
+            (path, within_64_bits(weight))
+        });
+        let mut is_zero = true;
+        for (path, weight) in whole
+            .chain(decimal)
+            .filter(|(_, weight)| *weight != Some(0))
+        {
+            is_zero = false;
+            let is_held = weight.is_some_and(|weight| {
+                let count = if weights_are_counts { weight } else { 1 };
+                builder.sample(event, thread, path, None, WeightSum::equal(weight, count))
+            });
+            if !is_held {
+                builder.caveats().add(CaveatKind::WeightLimit, 1);
+            }
+        }
+        if is_zero {
+            builder.caveats().add(CaveatKind::ZeroWeights, 1);
+        }
+    }
 }
 
 #[derive(Default)]

@@ -73,14 +73,30 @@ fn of_lines(lines: &[&str]) -> Text {
         return Text::PerfScript;
     }
     let (mut stacks, mut all) = (0usize, 0usize);
-    for line in trimmed.filter(|line| !line.starts_with("# ")) {
+    for line in trimmed.clone().filter(|line| !line.starts_with("# ")) {
         all += 1;
         stacks += usize::from(is_stack(line));
     }
-    match stacks * 2 >= all {
-        true => Text::Folded,
-        false => Text::Other(None),
+    if stacks * 2 < all {
+        Text::Other(None)
+    } else if stacks > 1 && have_two_weights(trimmed.filter(|line| is_stack(line))) {
+        Text::Other(Some("the output of difffolded.pl (two counts a stack)"))
+    } else {
+        Text::Folded
     }
+}
+
+// `a;b;c 10 20`, all of them: a number at the end of one could be that of its name.
+fn have_two_weights<'a>(stacks: impl Iterator<Item = &'a str>) -> bool {
+    let mut have_callers = false;
+    for stack in stacks {
+        let outer = folded::name_of_single(stack).and_then(folded::name_of_single);
+        let Some(name) = outer else {
+            return false;
+        };
+        have_callers |= name.contains(';');
+    }
+    have_callers
 }
 
 // A stack with a weight, or one that has lost it.

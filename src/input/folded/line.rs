@@ -50,7 +50,30 @@ pub(in crate::input) fn begins_with_stack(bytes: &[u8]) -> bool {
 }
 
 pub(in crate::input) fn name_of_single(line: &str) -> Option<&str> {
-    parse(line, false).ok().map(|(stack, _)| stack)
+    // Other texts have lines that end with a decimal number.
+    let parsed = parse(line, false).ok();
+    parsed.and_then(|(stack, weight)| matches!(weight, Weight::Whole(_)).then_some(stack))
+}
+
+pub(super) enum Weight {
+    Whole(u64),
+    Decimal(f64),
+}
+
+impl Weight {
+    // `12`, and `12.5` as flamegraph.pl reads it.
+    fn of(text: &str) -> Result<Weight, BadLine> {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let (whole, parts) = text.split_once('.').unwrap_or((text, ""));
+        if whole.is_empty() || !is_number(whole) || !is_number(parts) {
+            return Err(BadLine::form("the weight is not a number"));
+        }
+        let weight = match parts {
+            "" => whole.parse().ok().map(Weight::Whole),
+            _ => text.parse().ok().map(Weight::Decimal),
+        };
+        weight.ok_or(BadLine::limit("the weight passes 64 bits"))
+    }
 }
 
 pub(super) struct BadLine {
@@ -71,7 +94,7 @@ impl BadLine {
     }
 }
 
-pub(super) fn parse(text: &str, too_long: bool) -> Result<(&str, u64), BadLine> {
+pub(super) fn parse(text: &str, too_long: bool) -> Result<(&str, Weight), BadLine> {
     if too_long {
         return Err(BadLine::limit("it is longer than 64 MiB"));
     }
@@ -81,15 +104,10 @@ pub(super) fn parse(text: &str, too_long: bool) -> Result<(&str, u64), BadLine> 
     if stack.is_empty() {
         return Err(BadLine::form("no stack before the weight"));
     }
-    let digits = !weight.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits {
-        return Err(BadLine::form("the weight is not a whole number"));
-    }
+    let weight = Weight::of(weight)?;
     if stack.bytes().filter(|&byte| byte == b';').count() >= MAX_FRAMES {
         return Err(BadLine::limit("it has more than 1048576 frames"));
     }
-    let weight = weight.parse();
-    let weight = weight.map_err(|_| BadLine::limit("the weight passes 64 bits"))?;
     Ok((stack, weight))
 }
 

@@ -50,7 +50,7 @@ fn the_weight_is_what_follows_the_last_space() {
 
 #[test]
 fn bad_lines_are_counted_with_their_numbers_and_the_others_kept() {
-    let text = "a 1\nnothing\nb x\n\n 3\nc 1.5\nd 18446744073709551616\ne 2\n";
+    let text = "a 1\nnothing\nb x\n\n 3\nc 1.5e3\nd 18446744073709551616\ne 2\n";
     let profile = read(text).unwrap();
     assert_eq!(stacks(&profile), ["a 1", "e 2"]);
     assert_eq!(profile.caveats.count(CaveatKind::BadLine), 5);
@@ -58,12 +58,43 @@ fn bad_lines_are_counted_with_their_numbers_and_the_others_kept() {
     let details: Vec<&str> = caveat.details().map(|(text, _)| text).collect();
     let expected = [
         "line 2: no weight at its end",
-        "line 3: the weight is not a whole number",
+        "line 3: the weight is not a number",
         "line 5: no stack before the weight",
-        "line 6: the weight is not a whole number",
+        "line 6: the weight is not a number",
         "line 7: the weight passes 64 bits",
     ];
     assert_eq!(details, expected);
+}
+
+#[test]
+fn decimal_weights_keep_their_shares() {
+    // weights, unit, what they are then
+    let cases = [
+        (
+            ["0.5", "1", "2.25"],
+            "hundredths of samples",
+            [50, 100, 225],
+        ),
+        (["1.0", "2.", "3"], "samples", [1, 2, 3]),
+        (
+            ["0.004", "0.004", "0.004"],
+            "thousandths of samples",
+            [4, 4, 4],
+        ),
+    ];
+    for (written, unit, weights) in cases {
+        let [a, b, c] = written;
+        let profile = read(&format!("m;a {a}\nm;b {b}\nm;c {c}\n")).unwrap();
+        let [a, b, c] = weights;
+        let expected = [format!("m|a {a}"), format!("m|b {b}"), format!("m|c {c}")];
+        assert_eq!(stacks(&profile), expected);
+        assert_eq!(profile.events.iter().next().unwrap().unit.to_string(), unit);
+        assert!(profile.caveats.is_empty(), "{written:?}");
+    }
+    let ms = folded::Weights::Time(1_000_000);
+    let profile = folded::read_as(ms, &b"m;a 0.5\nm;b 1\n"[..], &mut |_| {}).unwrap();
+    assert_eq!(stacks(&profile), ["m|a 500000", "m|b 1000000"]);
+    assert_eq!(profile.events.iter().next().unwrap().unit.to_string(), "ns");
 }
 
 #[test]

@@ -448,6 +448,7 @@ fn texts_that_are_no_stacks_are_refused_for_what_they_look_like() {
             "neither",
         ),
         ("the number of requests that came is 12\n", "neither"),
+        ("a;b;c 10 20\na 5 5\n", "difffolded.pl"),
     ];
     for (text, named) in others {
         let said = read(text.as_bytes().to_vec()).unwrap_err().to_string();
@@ -458,6 +459,7 @@ fn texts_that_are_no_stacks_are_refused_for_what_they_look_like() {
         "operator new(unsigned long) 3\n",
         "non-virtual thunk to C::f(int) 3\n",
         "# a note\nmain;f 3\nno weight\n",
+        "main;line 10 3\nmain;f 12\n",
     ] {
         assert!(read(text.as_bytes().to_vec()).is_ok(), "{text}");
     }
