@@ -46,6 +46,7 @@ pub use debug::lines::{
     is_source_name,
 };
 pub use elf::code::{Code, CodePiece, Machine, Stretch};
+pub use elf::data::DataBytes;
 pub(crate) use elf::frames::common_entry;
 pub use elf::frames::{ExceptionFrames, FrameSection, GoFrames};
 pub use elf::functions::{FunctionSymbol, SymbolSource};

@@ -94,12 +94,25 @@ impl FileSites {
         let (indirect_calls, indirect_jumps) = calls.indirect();
         let switches = calls.functions.iter().map(|function| function.switch_jumps);
         left_alone.indirect = indirect_calls + indirect_jumps - switches.sum::<u64>();
-        let taken = taken(&calls);
+        let mut taken = taken(&calls);
+        let mut imports: Vec<String> = calls.imports.iter().cloned().collect();
+        let mut taken_imports = taken_imports(&taken);
+        if machine == Machine::X86_64 {
+            let computed = scan::taken_by_distance(&tables, &calls, &|at| code.from(at.0));
+            taken.extend(computed.functions.into_iter().map(Callee::Function));
+            for name in computed.imports {
+                let known = imports.iter().position(|import| *import == name);
+                taken_imports.insert(known.unwrap_or(imports.len()));
+                if known.is_none() {
+                    imports.push(name);
+                }
+            }
+        }
         let found = Found {
             sites,
-            imports: calls.imports.iter().cloned().collect(),
+            imports,
             taken_starts: taken_starts(&calls, &taken),
-            taken_imports: taken_imports(&taken),
+            taken_imports,
             calls_otherwise: calls_otherwise(&calls),
             left_alone,
         };

@@ -25,6 +25,7 @@
 mod aarch64;
 mod chosen;
 mod disassembly;
+mod distances;
 mod file_tables;
 mod flow;
 mod frame_setup;
@@ -51,6 +52,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::chosen::calls_of;
 pub use self::disassembly::{Disassembled, Disassembler, Syntax};
+pub use self::distances::{TakenByDistance, taken_by_distance};
 pub use self::file_tables::FileTables;
 pub use self::frame_setup::{has_no_frame, never_returns};
 pub use self::reached::Reached;

@@ -19,6 +19,7 @@
 
 pub(super) mod build;
 pub(super) mod code;
+pub(super) mod data;
 pub(super) mod fields;
 pub(super) mod frames;
 pub(super) mod functions;

@@ -203,7 +203,7 @@ fn is_rodata(section: &Section) -> bool {
 }
 
 // Words that a program uses: not those that only the dynamic linker, unwinders and tracers know.
-fn holds_pointers(section: &Section) -> bool {
+pub(super) fn holds_pointers(section: &Section) -> bool {
     let kinds = [
         elf::SHT_PROGBITS.0,
         elf::SHT_INIT_ARRAY.0,
@@ -215,7 +215,7 @@ fn holds_pointers(section: &Section) -> bool {
         name,
         b".got" | b".got.plt" | b".interp" | b"__mcount_loc" | b"__patchable_function_entries"
     );
-    let tables: [&[u8]; 3] = [b".eh_frame", b".gcc_except_table", b".plt"];
+    let tables: [&[u8]; 4] = [b".eh_frame", b".gcc_except_table", b".plt", b".sframe"];
     kinds.contains(&section.kind) && !known && !tables.iter().any(|table| name.starts_with(table))
 }
 

@@ -70,6 +70,7 @@ mod runs;
 mod scan;
 mod scan_chosen;
 mod scan_decoding;
+mod scan_distances;
 mod scan_inside;
 mod scan_single;
 mod scan_thunks;

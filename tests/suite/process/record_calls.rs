@@ -160,6 +160,54 @@ fn a_count_is_a_lower_bound_if_code_that_was_never_seen_may_call() {
 }
 
 #[test]
+fn a_count_is_a_lower_bound_if_code_may_compute_the_address() {
+    const TABLE: &str = r#"
+    #define NOIPA __attribute__((noipa))
+    NOIPA int one(int x) { return x + 1; }
+    NOIPA int two(int x) { return x + 2; }
+    NOIPA int sure(int x) { return x * 3; }
+    extern const int table[] __attribute__((visibility("hidden")));
+    __asm__(".section .rodata\n.balign 4\ntable: .long one - " BASE ", two - " BASE "\n.text\n");
+    int main(void) {
+        int sum = 0;
+        for (int i = 0; i < 1000; i++) sum += ((int (*)(int))(FROM + table[i % 2]))(i);
+        for (int i = 0; i < 7; i++) sum += one(i) + sure(i);
+        return sum == 0;
+    }
+    "#;
+    if !can_record() {
+        return;
+    }
+    let of_table = ["-DBASE=\"table\"", "-DFROM=(char *)table"];
+    let of_words = ["-DBASE=\".\"", "-DFROM=(char *)&table[i % 2]"];
+    let short = ["-DBASE=\"0\"", "-DFROM=(long)"];
+    let fixed = ["-no-pie", "-fno-pie"];
+    for flags in [
+        &of_table[..],
+        &of_words,
+        &[of_table, fixed].concat(),
+        &[short, fixed].concat(),
+    ] {
+        let room = Room::new();
+        let Some(program) = built(&room, TABLE, flags, "prog") else {
+            return;
+        };
+        let output = counted(&room, &[], &[program.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let graph = graph(&room, &["--no-inline"]);
+        for (name, is_least) in [("one", true), ("sure", false)] {
+            let mut functions = graph["functions"].as_array().unwrap().iter();
+            let function = functions.find(|function| function["name"] == name).unwrap();
+            assert_eq!(function["calls"], 7, "{flags:?}: {function}");
+            let at_least = function["calls_at_least"] == true;
+            assert_eq!(at_least, is_least, "{flags:?}: {function}");
+            let arc = arc(&graph, "main", name).unwrap();
+            assert_eq!(arc["calls_at_least"] == true, is_least, "{flags:?}: {arc}");
+        }
+    }
+}
+
+#[test]
 fn an_ordinary_user_may_count() {
     if !can_record() || !is_root() {
         return;
