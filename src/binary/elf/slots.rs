@@ -210,7 +210,10 @@ pub(super) fn holds_pointers(section: &Section) -> bool {
         elf::SHT_FINI_ARRAY.0,
         elf::SHT_PREINIT_ARRAY.0,
     ];
-    let name = &*section.name;
+    // BOLT keeps sections that it has replaced.
+    let name = { &*section.name }
+        .strip_prefix(b".bolt.org")
+        .unwrap_or(&section.name);
     let known = matches!(
         name,
         b".got" | b".got.plt" | b".interp" | b"__mcount_loc" | b"__patchable_function_entries"
