@@ -111,8 +111,8 @@ struct Finder<'a, 'c> {
 impl Finder<'_, '_> {
     fn read_code(&mut self, start: u64, bytes: &[u8]) {
         let is_fixed = self.tables.binary.is_fixed();
-        for (index, at) in (0..bytes.len()).zip(start..) {
-            let rest = &bytes[index..];
+        for (index, rest) in (0..bytes.len()).filter_map(|at| Some((at, bytes.get(at..)?))) {
+            let at = start.wrapping_add(index as u64);
             match rest {
                 // lea, relative to the next instruction
                 [0x48..=0x4f, 0x8d, modrm, field @ ..] if modrm & 0xc7 == 5 => {
@@ -198,8 +198,9 @@ impl Finder<'_, '_> {
             let skipped = (section.start.0.wrapping_neg() % 4) as usize;
             let words = section.bytes.get(skipped..).unwrap_or_default();
             let words = words.chunks_exact(4).filter_map(word);
-            let places = (section.start.0 + skipped as u64..).step_by(4);
-            for (word, at) in words.zip(places).filter(|(word, _)| *word != 0) {
+            let first = section.start.0.wrapping_add(skipped as u64);
+            for (index, word) in (0..).zip(words).filter(|(_, word)| *word != 0) {
+                let at = first.wrapping_add(4 * index);
                 let to = at.wrapping_add_signed(word);
                 if self.places.leads_to_code(to) && !self.is_in_switch(at) {
                     self.take(SlotTarget::Address(Svma(to)));
@@ -250,7 +251,8 @@ impl Finder<'_, '_> {
 }
 
 fn data_end(data: &[DataBytes]) -> u64 {
-    let ends = { data.iter() }.map(|section| section.start.0 + section.bytes.len() as u64);
+    let ends =
+        { data.iter() }.map(|section| section.start.0.saturating_add(section.bytes.len() as u64));
     ends.max().unwrap_or(0)
 }
 
