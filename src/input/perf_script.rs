@@ -342,7 +342,10 @@ impl Records {
         let is_first = |header: &Header| {
             header.is_timed || header.is_no_sample || header.frame.is_some() || !may_be_frame
         };
-        match Header::of(text).filter(is_first) {
+        // perf writes a tab before frames only, and most lines are frames.
+        let is_surely_frame = may_be_frame && text.starts_with('\t');
+        let header = (!is_surely_frame).then(|| Header::of(text)).flatten();
+        match header.filter(is_first) {
             Some(header) if header.is_no_sample => self.close(),
             Some(header) if header.is_doubtful() => {
                 self.close();
