@@ -63,14 +63,14 @@ pub(super) enum Weight {
 impl Weight {
     // `12`, and `12.5` as flamegraph.pl reads it.
     fn of(text: &str) -> Result<Weight, BadLine> {
-        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        let (whole, parts) = text.split_once('.').unwrap_or((text, ""));
-        if whole.is_empty() || !is_number(whole) || !is_number(parts) {
-            return Err(BadLine::form("the weight is not a number"));
-        }
-        let weight = match parts {
-            "" => whole.parse().ok().map(Weight::Whole),
-            _ => text.parse().ok().map(Weight::Decimal),
+        let is_number =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let weight = match text.split_once('.') {
+            None if is_number(text) => text.parse().ok().map(Weight::Whole),
+            Some((whole, parts)) if is_number(whole) && is_number(parts) => {
+                text.parse().ok().map(Weight::Decimal)
+            }
+            _ => return Err(BadLine::form("the weight is not a plain number")),
         };
         weight.ok_or(BadLine::limit("the weight passes 64 bits"))
     }
