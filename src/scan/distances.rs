@@ -53,7 +53,7 @@ pub fn taken_by_distance<'c>(
             data: &data,
             code,
         },
-        slot_tables: tables.binary.slot_tables(),
+        slot_tables: &tables.binary.slot_tables(),
         bases: Vec::new(),
         switches: Vec::new(),
         taken: TakenByDistance::default(),
@@ -100,7 +100,7 @@ struct Finder<'a, 'c> {
     calls: &'a Calls,
     resolver: &'a Resolver<'a>,
     places: Places<'a, 'c>,
-    slot_tables: Vec<Svma>,
+    slot_tables: &'a [Svma],
     /// What code and data refer to, and where code does.
     bases: Vec<(u64, Option<u64>)>,
     /// The tables of switches, in order of address.
@@ -139,7 +139,7 @@ impl Finder<'_, '_> {
     }
 
     fn add_large(&mut self, number: u64, at: u64) {
-        for slots in self.slot_tables.clone() {
+        for slots in self.slot_tables {
             let to = slots.0.wrapping_add(number);
             match self.tables.slots().target(Svma(to)) {
                 Some(SlotTarget::Symbol(symbol)) if !self.tables.slots().is_function(symbol) => {}
@@ -198,9 +198,12 @@ impl Finder<'_, '_> {
             let skipped = (section.start.0.wrapping_neg() % 4) as usize;
             let words = section.bytes.get(skipped..).unwrap_or_default();
             let words = words.chunks_exact(4).filter_map(word);
-            let first = section.start.0.wrapping_add(skipped as u64);
-            for (index, word) in (0..).zip(words).filter(|(_, word)| *word != 0) {
-                let at = first.wrapping_add(4 * index);
+            for (word, from) in words.zip((skipped as u64..).step_by(4)) {
+                if word == 0 {
+                    continue;
+                }
+                // A file may state that its data ends where addresses do.
+                let at = section.start.0.wrapping_add(from);
                 let to = at.wrapping_add_signed(word);
                 if self.places.leads_to_code(to) && !self.is_in_switch(at) {
                     self.take(SlotTarget::Address(Svma(to)));
@@ -251,9 +254,8 @@ impl Finder<'_, '_> {
 }
 
 fn data_end(data: &[DataBytes]) -> u64 {
-    let ends =
-        { data.iter() }.map(|section| section.start.0.saturating_add(section.bytes.len() as u64));
-    ends.max().unwrap_or(0)
+    let end = |section: &DataBytes| section.start.0.saturating_add(section.bytes.len() as u64);
+    data.iter().map(end).max().unwrap_or(0)
 }
 
 fn word(bytes: &[u8]) -> Option<i64> {

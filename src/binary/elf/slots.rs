@@ -211,8 +211,8 @@ pub(super) fn holds_pointers(section: &Section) -> bool {
         elf::SHT_PREINIT_ARRAY.0,
     ];
     // BOLT keeps sections that it has replaced.
-    let name: &[u8] = &section.name;
-    let name = name.strip_prefix(b".bolt.org").unwrap_or(name);
+    let name = section.name.strip_prefix(b".bolt.org");
+    let name = name.unwrap_or(&section.name);
     let known = matches!(
         name,
         b".got" | b".got.plt" | b".interp" | b"__mcount_loc" | b"__patchable_function_entries"
