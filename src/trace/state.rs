@@ -105,6 +105,17 @@ impl Tracer<'_, '_, '_> {
         trace
     }
 
+    /// In pipe mode they come last.
+    fn take_listed_builds(&self, reader: &Reader, trace: &mut Trace) {
+        let listed = listed_builds(reader);
+        for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
+            let owner = self.has_listed_build.get(&*image.path);
+            if owner.is_none_or(|file| *file == image.file) {
+                image.build_id = listed.get(&*image.path).map(|&id| id.clone());
+            }
+        }
+    }
+
     /// What is known of a trace when all of it, so far, is in its tables.
     fn conclude(&self, reader: &Reader, trace: &mut Trace, off_cpu: Option<Vec<TraceSample>>) {
         // In pipe mode names may come after samples.
@@ -114,14 +125,7 @@ impl Tracer<'_, '_, '_> {
         if let (Some(state), Some(rows)) = (&self.off_cpu, off_cpu) {
             state.append_to(trace, rows);
         }
-        // In pipe mode these come last.
-        let listed = listed_builds(reader);
-        for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
-            let owner = self.has_listed_build.get(&*image.path);
-            if owner.is_none_or(|file| *file == image.file) {
-                image.build_id = listed.get(&*image.path).map(|&id| id.clone());
-            }
-        }
+        self.take_listed_builds(reader, trace);
         trace.kernel_symbols.sort();
         trace.perf_maps = reader.features().perf_maps.clone();
         trace.jit_dumps = reader.features().jit_dumps.clone();

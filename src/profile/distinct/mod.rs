@@ -258,22 +258,7 @@ impl<'a> Making<'a, '_> {
         let labelled = sampled.clone().filter(|&&id| self.is_labelled[id]);
         let to_be_labelled = if on_stack { left.len() } else { 0 };
         let is_kept = sampled.count() > labelled.count() + to_be_labelled;
-        for fuller in names.fuller {
-            if left.is_empty() {
-                break;
-            }
-            let texts: HashMap<FunctionId, String> =
-                members.iter().map(|&id| (id, fuller(id))).collect();
-            let mut counts: HashMap<&str, u32> = HashMap::new();
-            for text in texts.values() {
-                *counts.entry(text).or_default() += 1;
-            }
-            let is_alone = |text: &&String| counts.get(text.as_str()) == Some(&1);
-            let text = |id| texts.get(&id).filter(is_alone).cloned();
-            for (id, text) in self.free(&mut left, &name, is_kept, text) {
-                self.give(id, text, 0);
-            }
-        }
+        self.give_fuller(names.fuller, &mut left, &members, (&name, is_kept));
         // No form distinguishes functions that have everything in common; there may be a
         // million of them.
         let (distinct, alike) = if left.is_empty() {
@@ -340,6 +325,32 @@ impl<'a> Making<'a, '_> {
             self.give(id, text, 0);
         }
         self.groups[group].members = members;
+    }
+
+    /// Gives each function that is left the first of these forms that is its own among the members.
+    fn give_fuller(
+        &mut self,
+        forms: &[&dyn Fn(FunctionId) -> String],
+        left: &mut Vec<FunctionId>,
+        members: &[FunctionId],
+        (name, is_kept): (&str, bool),
+    ) {
+        for fuller in forms {
+            if left.is_empty() {
+                break;
+            }
+            let texts: HashMap<FunctionId, String> =
+                members.iter().map(|&id| (id, fuller(id))).collect();
+            let mut counts: HashMap<&str, u32> = HashMap::new();
+            for text in texts.values() {
+                *counts.entry(text).or_default() += 1;
+            }
+            let is_alone = |text: &&String| counts.get(text.as_str()) == Some(&1);
+            let text = |id| texts.get(&id).filter(is_alone).cloned();
+            for (id, text) in self.free(left, name, is_kept, text) {
+                self.give(id, text, 0);
+            }
+        }
     }
 
     fn free(

@@ -17,8 +17,9 @@ const STICKY: u32 = 0o1000;
 // `CAP_FOWNER`: to act on any file as its owner may.
 const CAP_FOWNER: u32 = 3;
 
-// A recording takes the place of another, which is kept as FILE.old: in that of a device, a
-// directory, a program, such as the one that is to be recorded, or its source it would be a mistake.
+// A recording takes the place of another, which is kept as FILE.old. In that of a device, a
+// directory, a program, such as the one that is to be recorded, or its source it would be a
+// mistake.
 pub(super) fn check_target(target: &Path) -> io::Result<()> {
     let refuse = |what| Err(io::Error::other(what));
     if target.file_name().is_none() {
