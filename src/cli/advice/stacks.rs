@@ -33,7 +33,8 @@ fn symbol_map(runtime: &Runtime) -> Option<&'static str> {
 // Several hints end with it, and a page says it once; it has the option alone, so that these hints
 // take two lines of a terminal.
 pub fn frame_pointers() -> &'static str {
-    "record without -g or with -g dwarf, or build with frame pointers (proftool help stacks)"
+    "record without -g, so that proftool chooses, or build with frame pointers (proftool help \
+     stacks)"
 }
 
 pub fn in_generated_code(runtimes: &BTreeSet<Runtime>) -> &'static str {
