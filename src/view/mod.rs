@@ -15,6 +15,7 @@ pub mod basis;
 pub mod callgraph;
 pub mod caveats;
 pub mod certainty;
+pub mod changes;
 #[cfg(feature = "compare")]
 pub mod compare;
 pub mod cycles;

@@ -10,7 +10,7 @@ use crate::base::printable;
 use crate::export::shown::{self, Shown};
 use crate::export::svg::{self, Picture};
 use crate::view::Subject;
-use crate::view::compare::frames::ChangedFrames;
+use crate::view::changes::ChangedFrames;
 use crate::view::page::{Block, Page};
 use crate::view::table::{Role, Table};
 

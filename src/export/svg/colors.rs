@@ -6,7 +6,7 @@
 
 use crate::base::{Event, IdVec, Unit};
 use crate::profile::{FunctionId, ModuleId, Profile};
-use crate::view::compare::frames::Tint;
+use crate::view::changes::Tint;
 
 pub(super) const HUES: usize = 8;
 pub(super) const KERNEL: usize = HUES;

@@ -9,7 +9,7 @@ use crate::base::{Event, Unit, printable};
 use crate::export::shown::written;
 use crate::names::{Labels, Written, path_breaks};
 use crate::profile::FunctionKind;
-use crate::view::compare::frames::ChangedFrames;
+use crate::view::changes::ChangedFrames;
 use crate::view::label;
 use crate::view::{Subject, number};
 

@@ -7,7 +7,7 @@ use super::frames::Frames;
 use super::{COLUMNS, MARGIN, ROW, WIDTH, class, lines_of, paragraph};
 use crate::base::printable;
 use crate::names::{display_width, shortened};
-use crate::view::compare::frames::Tint;
+use crate::view::changes::Tint;
 use crate::view::{label, number};
 
 const MODULES: usize = HUES + 1;

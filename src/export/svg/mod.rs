@@ -26,7 +26,7 @@ use self::frames::Frames;
 use crate::analysis::tree::{CallTree, Collapse, Direction, FlameLayout};
 use crate::base::{IdVec, printable};
 use crate::profile::{FunctionId, FunctionKind, ModuleId};
-use crate::view::compare::frames::ChangedFrames;
+use crate::view::changes::ChangedFrames;
 use crate::view::{Names, Subject, number};
 
 use super::naming::PRODUCER;

@@ -1,6 +1,6 @@
 //! What has changed between runs.
 
-pub mod frames;
+mod frames;
 
 use rustc_hash::FxHashMap;
 
