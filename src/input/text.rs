@@ -86,7 +86,8 @@ fn of_lines(lines: &[&str]) -> Text {
     }
 }
 
-// `a;b;c 10 20`, all of them: a number at the end of one could be that of its name.
+// `a;b;c 10 20`, all of them, where no caller's name ends with a number: it could be that of a
+// function, `[unknown] function 1`.
 fn have_two_weights<'a>(stacks: impl Iterator<Item = &'a str>) -> bool {
     let mut have_callers = false;
     for stack in stacks {
@@ -94,6 +95,10 @@ fn have_two_weights<'a>(stacks: impl Iterator<Item = &'a str>) -> bool {
         let Some(name) = outer else {
             return false;
         };
+        let mut callers = stack.split(';').rev().skip(1);
+        if callers.any(|caller| folded::name_of_single(caller).is_some()) {
+            return false;
+        }
         have_callers |= name.contains(';');
     }
     have_callers

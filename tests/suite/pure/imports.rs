@@ -460,6 +460,7 @@ fn texts_that_are_no_stacks_are_refused_for_what_they_look_like() {
         "non-virtual thunk to C::f(int) 3\n",
         "# a note\nmain;f 3\nno weight\n",
         "main;line 10 3\nmain;f 12\n",
+        "function 1 9\nfunction 1;function 2 30\n",
     ] {
         assert!(read(text.as_bytes().to_vec()).is_ok(), "{text}");
     }
