@@ -10,8 +10,8 @@
 //! ```
 //!
 //! a difference counts only if it is larger, in proportion, than what varies from run to run. Where
-//! nothing is seen to vary, a number that the toss of a coin decides is taken for a change in 1 of 8
-//! comparisons of two runs a side, and in 1 of 128 of four.
+//! nothing is seen to vary, a number that the toss of a coin decides is taken for a change in 1 of
+//! 8 comparisons of two runs a side, and in 1 of 128 of four.
 
 use super::statistics::RATE;
 

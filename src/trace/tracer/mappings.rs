@@ -122,13 +122,13 @@ impl Tracer<'_, '_, '_> {
                 .map(|(path, id)| (path.to_owned(), id.clone()))
                 .collect()
         });
-        if let Some(&file) = known {
-            let is_it = mapping.file.is_none() || mapping.file == file;
-            return is_it.then(|| builds.get(path).cloned()).flatten();
-        }
         let of_kernel = path.strip_suffix("_text").filter(|p| p.starts_with('['));
         let listed = builds.get(of_kernel.unwrap_or(path))?;
-        self.has_listed_build.insert(path.to_owned(), mapping.file);
+        match known {
+            Some(file) if mapping.file.is_some() && mapping.file != *file => return None,
+            Some(_) => {}
+            None => drop(self.has_listed_build.insert(path.to_owned(), mapping.file)),
+        }
         Some(listed.clone())
     }
 
