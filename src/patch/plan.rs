@@ -61,17 +61,18 @@ pub struct Change {
 }
 
 impl Change {
-    /// Where an instruction would lead that has these bytes, if it is of the form of the new one,
-    /// whose distance is in its last four bytes or has one byte behind it.
-    pub(crate) fn leads_to(&self, bytes: &[u8; 8]) -> [Option<u64>; 2] {
-        [4, 5].map(|back| {
-            let field = usize::from(self.length).checked_sub(back)?;
-            let is_same = bytes.get(..field)? == self.new.get(..field)?;
-            let distance = bytes.get(field..)?.first_chunk::<4>()?;
-            let behind = self.at.wrapping_add(field as u64 + 4);
-            let to = behind.wrapping_add_signed(i64::from(i32::from_le_bytes(*distance)));
-            is_same.then_some(to)
-        })
+    /// Where an instruction would lead that has these bytes, if it is of the form of the new one.
+    pub(crate) fn leads_to(&self, bytes: &[u8; 8]) -> Option<u64> {
+        let length = usize::from(self.length);
+        // `jmp function` in the place of a longer one has a byte behind its distance.
+        let opcode = length.checked_sub(6).and_then(|at| self.new.get(at));
+        let behind = if opcode == Some(&0xe9) { 5 } else { 4 };
+        let field = length.checked_sub(behind)?;
+        let is_same = bytes.get(..field)? == self.new.get(..field)?;
+        let distance = bytes.get(field..)?.first_chunk::<4>()?;
+        let end = self.at.wrapping_add(field as u64 + 4);
+        let to = end.wrapping_add_signed(i64::from(i32::from_le_bytes(*distance)));
+        is_same.then_some(to)
     }
 
     /// What takes it back.

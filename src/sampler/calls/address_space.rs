@@ -10,6 +10,8 @@ const GAP: u64 = 64 << 20;
 const STEP: u64 = 16 << 20;
 // Nothing may be mapped below, so that null pointers lead to nothing.
 const LOWEST: u64 = 0x10000;
+// Where AddressSanitizer maps its shadow memory, whatever is there: it ends the program instead.
+const SHADOW: u64 = 0x7fff_8000;
 const PAGE: u64 = 4096;
 // Nothing is mapped from here on.
 const HIGHEST: u64 = 0x7fff_ffff_f000;
@@ -34,14 +36,22 @@ pub(super) fn distance(taken: &[(u64, u64)], ranges: &[(u64, u64)], used: &[u64]
 
 // The addresses at which `length` bytes would be near enough to an image that spans `image`, and
 // that nothing in `taken` has, the best first. `taken` is in order of address. Below the image
-// first: above the program its heap begins. Programs that are not moved lie so low that there is no
-// room below them; their stubs are as far above as they can be.
+// first: above the program its heap begins.
+//
+//   not moved     64 KiB ─┤ stubs │ program, heap ──▶    │ stubs, if too large │ shadow
+//   moved         ◀── libraries │  stubs  │ 64 MB │ image, heap ──▶
+//
+// Programs that are not moved lie low. Nobody else puts anything directly below them; further above
+// they may put something themselves, whatever is there (`MAP_FIXED`).
 pub(super) fn places(
     taken: &[(u64, u64)],
     image: (u64, u64),
     length: u64,
 ) -> impl Iterator<Item = u64> {
     let (start, end) = image;
+    let directly = start.checked_sub(length).map(|at| at & !(PAGE - 1));
+    let directly = directly.filter(|&at| start <= REACH && at >= LOWEST && end - at <= REACH);
+    let most = if end < SHADOW { SHADOW } else { u64::MAX };
     let steps = (GAP..REACH).step_by(STEP as usize);
     let below = steps.clone().filter_map(move |gap| {
         let at = start.checked_sub(gap)?.checked_sub(length)? & !(PAGE - 1);
@@ -51,14 +61,14 @@ pub(super) fn places(
     let above = (0..REACH).step_by(STEP as usize).filter_map(move |less| {
         let at = start
             .checked_add(REACH)?
+            .min(most)
             .checked_sub(length)?
             .checked_sub(less)?
             & !(PAGE - 1);
         (at >= end.checked_add(GAP)?).then_some(at)
     });
-    below
-        .chain(above)
-        .filter(move |&at| is_free(taken, at, length))
+    let places = directly.into_iter().chain(below).chain(above);
+    places.filter(move |&at| is_free(taken, at, length))
 }
 
 pub(super) fn is_free(taken: &[(u64, u64)], at: u64, length: u64) -> bool {
@@ -132,9 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_at_a_fixed_address_has_its_stubs_far_above_its_heap() {
+    fn a_program_at_a_fixed_address_has_its_stubs_below_it_or_far_above_its_heap() {
         let image = (0x40_0000, 0x240_0000);
-        let first = places(&[image], image, 8 << 20).next();
-        assert_eq!(first, Some(0x40_0000 + REACH - (8 << 20)));
+        let first = |taken: &[(u64, u64)], length| places(taken, image, length).next();
+        assert_eq!(first(&[image], 0x3000), Some(0x3f_d000));
+        let above = SHADOW - (8 << 20);
+        assert_eq!(first(&[image], 8 << 20), Some(above));
+        let own = (0x3f_f000, 0x40_0000);
+        assert_eq!(first(&[own, image], 0x3000), Some(SHADOW - 0x3000));
     }
 }

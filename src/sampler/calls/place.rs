@@ -56,7 +56,10 @@ impl Place<'_> {
                 let old = "kernel does not map memory at fixed addresses (Linux 4.17 does)";
                 return Err(io::Error::other(old));
             }
-            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => return Ok(false),
+            // The second: below `vm.mmap_min_addr`.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EEXIST | libc::EPERM)) => {
+                return Ok(false);
+            }
             Err(error) => return Err(error),
         }
         self.map(at + code, data, read | write, offset + code)?;
@@ -95,7 +98,7 @@ impl Place<'_> {
             let mut bytes = [0; 8];
             let read = self.stopped.read(change.at, &mut bytes);
             let leads = |to| others.iter().any(|it| (it.start..it.end).contains(&to));
-            read.is_ok() && change.leads_to(&bytes).into_iter().flatten().any(leads)
+            read.is_ok() && change.leads_to(&bytes).is_some_and(leads)
         };
         if changes.iter().any(|change| is_counted(&change)) {
             let reason = "its calls lead to the stubs of another recorder, which counts them, was \

@@ -435,3 +435,26 @@ fn what_waits_is_interrupted_by_signals_that_are_handled_and_by_no_others() {
     assert_eq!(interrupted, sent);
     assert_eq!(process.end(), Some(9));
 }
+
+#[test]
+fn a_program_maps_memory_at_fixed_addresses() {
+    // By itself, whatever is there, or for AddressSanitizer, which ends where something is.
+    let text = r#"
+        #include <sys/mman.h>
+        const char *__asan_default_options(void) { return "detect_leaks=0"; }
+        __attribute__((noipa)) unsigned leaf(unsigned x) { return x * 69069 + 1; }
+        int main(void) {
+            int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+            if (FIXED && mmap((void *)0x40000000, 0x60000000, PROT_READ, flags, -1, 0) == MAP_FAILED) return 1;
+            unsigned x = 0;
+            for (int i = 0; i < 1000; i++) x = leaf(x);
+            return x % 100;
+        }"#;
+    let own = ["-no-pie", "-DFIXED=1"];
+    let sanitized = ["-no-pie", "-DFIXED=0", "-fsanitize=address"];
+    for flags in [&own[..], &sanitized] {
+        if let Some((room, program)) = program(text, flags) {
+            compared(&room, &program, &[], &[]);
+        }
+    }
+}
