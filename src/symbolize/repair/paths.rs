@@ -143,7 +143,9 @@ impl Walk<'_, '_, '_> {
             caller: beyond,
             frame: outer,
         } = trace.paths[caller];
-        let is_astray = if verdict == Some(&Verdict::Astray) {
+        let is_astray = if beyond.is_none() && checks.ends_by_chance(outer, path.frame) {
+            true
+        } else if verdict == Some(&Verdict::Astray) {
             let beyond = beyond.map(|beyond| trace.paths[beyond].frame);
             !checks.was_called(beyond, outer, path.frame)
         } else {

@@ -117,6 +117,55 @@ fn a_stack_that_ends_in_a_function_without_a_frame_is_incomplete() {
     });
 }
 
+/// `hub` keeps the frame pointer for data that look like the frame of a thread's first function, and calls
+/// `outer`, which has no frame; `outer` calls `inner`, which has one.
+const OLD_FRAME: &str = "\
+#include <time.h>
+volatile unsigned long sink;
+#define ALONE __attribute__((noipa)) void
+#define FRAMED __attribute__((noipa, optimize(\"no-omit-frame-pointer,no-shrink-wrap\"))) void
+ALONE outer(unsigned long n);
+ALONE hub(unsigned long n);
+void thread(unsigned long n);
+extern char inside[];
+void *first[2], *old[2] = { first, inside };
+__asm__(\".text\\n.globl hub\\n.type hub,@function\\n\"
+        \"hub: push %rbp\\nlea old(%rip),%rbp\\ncall outer\\npop %rbp\\nret\\n.size hub,.-hub\\n\"
+        \".globl thread\\n.type thread,@function\\nthread: .cfi_startproc\\n\"
+        \"push %rbp\\n.cfi_def_cfa_offset 16\\n.cfi_offset %rbp,-16\\nmov %rsp,%rbp\\n\"
+        \".cfi_def_cfa_register %rbp\\ncall sinks\\ninside: pop %rbp\\n.cfi_def_cfa %rsp,8\\nret\\n\"
+        \".cfi_endproc\\n.size thread,.-thread\\n\");
+ALONE sinks(void) { sink++; }
+FRAMED inner(unsigned long n) {
+    for (unsigned long i = 0; i < n; i++) sink += i;
+    sink += clock();
+}
+ALONE outer(unsigned long n) { inner(n); sink++; }
+void (*volatile taken)(unsigned long) = thread;
+int main(void) {
+    while (clock() < CLOCKS_PER_SEC / 2) hub(200000);
+    return 0;
+}
+";
+
+/// A pointer that went past a caller leads to whatever is there.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_frame_that_is_left_over_begins_no_stack() {
+    repeated(|| {
+        let flags = ["-fomit-frame-pointer", "-rdynamic"];
+        let Some(stacks) = stacks_of("old-frame", "fp,0", &flags, OLD_FRAME) else {
+            return;
+        };
+        let (_, all) = counted(&stacks, |stack| stack.ends_with("outer;inner"));
+        let (_, of_thread) = counted(&stacks, |stack| stack.starts_with("thread"));
+        assert!(
+            all > 100 && of_thread == 0,
+            "{of_thread} of {all}: {stacks:?}"
+        );
+    });
+}
+
 /// While `leaf` runs, the frame pointer holds the address of an object with the address of a function.
 const POINTS: &str = "\
 #include <time.h>

@@ -6,7 +6,7 @@ use crate::base::{CodeAddress, Svma};
 use crate::scan;
 use crate::trace::{CallerBy, FrameAddress, FrameId};
 
-use super::{Checks, FunctionStart};
+use super::{Checks, FunctionStart, Pair};
 
 impl Checks<'_, '_> {
     /// The frame as it is to be looked up.
@@ -107,8 +107,7 @@ impl Checks<'_, '_> {
             let caller = self.caller_of_main(frame);
             return caller.is_none_or(|caller| !self.callers_of_main().contains(&caller));
         };
-        // Only start-up code calls main; other recorders may leave it out.
-        if self.code.is_main(place) || self.callers_of_main().contains(&place) {
+        if self.begins_program(place) {
             return false;
         }
         match self.own_frame(frame) {
@@ -117,6 +116,32 @@ impl Checks<'_, '_> {
             // The chain goes on from a frame to what is behind its return address.
             Some(false) | None => !has_called || !self.code.may_start_tasks(place),
         }
+    }
+
+    /// Whether a chain that went past a caller has ended with a function of which only its address
+    /// says that a stack may begin with it:
+    ///
+    /// ```text
+    ///   rbp of one further out ─▶ [data][in f behind a call] ─▶ [0][0]
+    /// ```
+    ///
+    /// What is left of old frames looks so, too.
+    pub(in super::super) fn ends_by_chance(&self, outer: FrameId, inner: FrameId) -> bool {
+        let begins_program = || {
+            self.place(outer)
+                .is_none_or(|(place, _)| self.begins_program(place))
+        };
+        self.trace.frames[outer].caller_by == CallerBy::FramePointer
+            && self.is_user_code(outer)
+            && self.lost_its_caller(Pair { outer, inner })
+            && !self.is_a_start(outer)
+            && !begins_program()
+    }
+
+    /// Whether a function is main or calls it. Only start-up code does; other recorders may leave
+    /// that out.
+    fn begins_program(&self, function: FunctionStart) -> bool {
+        self.code.is_main(function) || self.callers_of_main().contains(&function)
     }
 
     fn callers_of_main(&self) -> &FxHashSet<FunctionStart> {
