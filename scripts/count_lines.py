@@ -33,6 +33,8 @@ def count(text, lines, long_functions, name):
         begins = re.match(r"\s*(pub(\(.*?\))? )?(const |unsafe |async )*fn (\w+)", line)
         if begins and not is_test and not line.endswith((";", "}")):
             opened.append((indent, number, begins[4]))
+        if stripped.startswith(")") and stripped.endswith(";") and opened and opened[-1][0] == indent:
+            opened.pop()  # declared only
         if stripped == "}" and opened and opened[-1][0] == indent:
             _, first, function = opened.pop()
             if number - first >= 100:
