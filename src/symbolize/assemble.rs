@@ -18,7 +18,9 @@ use crate::trace::{
 };
 
 use super::address_lookup::AllAnswers;
-use super::caveats::{correct, note_limits, note_problems, note_runtimes, note_unchecked};
+use super::caveats::{
+    correct, note_limits, note_problems, note_runtimes, note_unchecked, note_without_rules,
+};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
 use super::distinct_addresses::DistinctAddresses;
@@ -115,6 +117,7 @@ pub(super) fn caveats(parts: Parts, resolution: &Resolution, builder: &mut Build
     note_problems(trace, name_sources, builder);
     note_unchecked(trace, name_sources, builder);
     note_runtimes(trace, checked, builder);
+    note_without_rules(trace, name_sources, builder);
     note_reused(trace, checked, resolution, builder);
 }
 

@@ -98,6 +98,21 @@ pub(super) fn note_unchecked(
     }
 }
 
+/// Tells files whose code has no unwind information from those that could not be read.
+pub(super) fn note_without_rules(
+    trace: &Trace,
+    name_sources: &IdVec<ImageId, NameSource>,
+    builder: &mut Builder,
+) {
+    let images = trace.images.iter().zip(name_sources);
+    let there: FxHashSet<&str> = images
+        .filter(|(_, name_source)| matches!(name_source, NameSource::Binary(_, None)))
+        .map(|(image, _)| &*image.path)
+        .collect();
+    let caveats = builder.caveats();
+    caveats.note_files(CaveatKind::NoUnwindRules, |file| there.contains(file));
+}
+
 /// States which runtimes made the code in no file that caveats are about.
 pub(super) fn note_runtimes(trace: &Trace, checked: &Checked, builder: &mut Builder) {
     let hit: FxHashSet<ImageId> = checked.frames.iter().map(|frame| frame.image).collect();

@@ -44,6 +44,8 @@ pub enum Detail {
     Largest(String),
     /// Code that is in no file, as that of a JIT compiler, where others have a file.
     NoFile,
+    /// A file that is there, so that something is missing in it.
+    There(String),
 }
 
 impl<T: Into<String>> From<T> for Detail {
@@ -56,7 +58,7 @@ impl Detail {
     /// Returns it in words.
     pub fn as_str(&self) -> &str {
         match self {
-            Detail::Text(text) | Detail::Largest(text) => text,
+            Detail::Text(text) | Detail::Largest(text) | Detail::There(text) => text,
             Detail::NoFile => "code in no file",
         }
     }
@@ -85,6 +87,11 @@ impl Caveat {
         // Copies lead through code without frame pointers, but not if it is JIT-compiled.
         if generated > self.count / 2 {
             return Some(Remedy::CompleteGeneratedStacks);
+        }
+        let there = self.details.iter();
+        let there = there.filter(|(detail, _)| matches!(detail, Detail::There(_)));
+        if there.map(|(_, n)| n).sum::<u64>() > self.count / 2 {
+            return Some(Remedy::WriteUnwindRules);
         }
         let is_largest = |(detail, _): &(Detail, u64)| matches!(detail, Detail::Largest(_));
         let has_all = !self.details.is_empty() && self.details.iter().all(is_largest);
@@ -252,6 +259,18 @@ impl Caveats {
         }
     }
 
+    /// States which of the files that this kind names are there.
+    pub fn note_files(&mut self, kind: CaveatKind, is_there: impl Fn(&str) -> bool) {
+        let details = self.kinds.get_mut(&kind).map(|caveat| &mut caveat.details);
+        for (detail, _) in details.into_iter().flatten() {
+            if let Detail::Text(file) = detail
+                && is_there(file)
+            {
+                *detail = Detail::There(std::mem::take(file));
+            }
+        }
+    }
+
     /// Removes this kind: the suspicion turned out to be wrong.
     pub fn dismiss(&mut self, kind: CaveatKind) {
         self.kinds.remove(&kind);
@@ -316,6 +335,19 @@ mod tests {
         assert_eq!(of(&caveats), Some(Remedy::ProvideUnwindRules));
         caveats.add_detail(kind, 2, Detail::NoFile);
         assert_eq!(of(&caveats), Some(Remedy::CompleteGeneratedStacks));
+    }
+
+    #[test]
+    fn a_file_that_is_there_need_not_be_provided() {
+        let mut caveats = Caveats::default();
+        let kind = CaveatKind::NoUnwindRules;
+        let of = |caveats: &Caveats| caveats.iter().next().unwrap().remedy();
+        caveats.add_detail(kind, 2, "/bin/gone");
+        caveats.add_detail(kind, 1, "/bin/there");
+        caveats.note_files(kind, |file| file == "/bin/there");
+        assert_eq!(of(&caveats), Some(Remedy::ProvideUnwindRules));
+        caveats.add_detail(kind, 2, Detail::There("/bin/there".to_owned()));
+        assert_eq!(of(&caveats), Some(Remedy::WriteUnwindRules));
     }
 
     #[test]

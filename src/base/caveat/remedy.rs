@@ -44,6 +44,8 @@ pub enum Remedy {
     FollowSignalStack,
     /// Provide the files that ran, or build with unwind information.
     ProvideUnwindRules,
+    /// Build with unwind information, and write it for assembly.
+    WriteUnwindRules,
     /// Record copies of stacks, or build with frame pointers.
     CompleteStacks,
     /// Have runtimes keep frame pointers in the code that they generate.

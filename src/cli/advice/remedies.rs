@@ -52,6 +52,9 @@ fn everywhere(remedy: Remedy) -> Option<&'static str> {
              -e cycles"
         }
         Remedy::CompleteStacks => frame_pointers(),
+        Remedy::WriteUnwindRules => {
+            "build with -fasynchronous-unwind-tables; assembly needs directives (.cfi_startproc)"
+        }
         Remedy::LinkBuildId => "record again; link with -Wl,--build-id",
         Remedy::KeepSymbols => "build with -g and do not strip, or install the debug symbols",
         Remedy::KeepFunctionsApart => {
