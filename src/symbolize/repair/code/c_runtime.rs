@@ -118,9 +118,13 @@ impl Code<'_> {
         bounds.is_some_and(|(binary, (from, to))| scan::never_returns(binary, Svma(from), Svma(to)))
     }
 
-    /// Whether the code at this stated address does nothing but return from a signal.
+    /// Whether the code at this stated address does nothing but return from a signal. What is
+    /// inside of a function does more than that, and its bytes need not be read.
     pub(in super::super) fn returns_from_signal(&self, image: ImageId, at: u64) -> bool {
-        let binary = self.binary(image);
-        binary.is_some_and(|binary| binary.returns_from_signal(Svma(at)))
+        self.binary(image).is_some_and(|binary| {
+            let function = binary.function_at(Svma(at));
+            let is_inside = function.is_some_and(|it| it.start.0 < at && it.has_stated_end());
+            !is_inside && binary.returns_from_signal(Svma(at))
+        })
     }
 }
