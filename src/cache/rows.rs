@@ -75,15 +75,6 @@ impl<const N: usize> Rows<N> {
         decode(self.encoded(place)?)
     }
 
-    /// The last row whose key is not behind this one.
-    pub fn at_or_before<'r, V: Deserialize<'r>>(&'r self, key: &[u8; N]) -> Option<([u8; N], V)> {
-        let keys = self.keys();
-        let place = keys
-            .partition_point(|it| order(it, key).is_le())
-            .checked_sub(1)?;
-        Some((*keys.get(place)?, decode(self.encoded(place)?)?))
-    }
-
     /// All rows, their values encoded.
     pub(super) fn iter(&self) -> impl Iterator<Item = ([u8; N], &[u8])> {
         let keys = self.keys().iter().enumerate();
@@ -120,15 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_found_by_key_and_by_what_is_before() {
+    fn rows_are_found_by_key() {
         let rows = [(3u8, "three"), (5, ""), (9, "nine")];
         let contents = Rows::contents(rows.map(|(key, value)| ([key], value))).unwrap();
         let rows: Rows<1> = Rows::of(contents.into()).unwrap();
         assert_eq!(rows.keys(), [[3], [5], [9]]);
         assert_eq!(rows.get::<&str>(&[9]), Some("nine"));
         assert_eq!(rows.get::<&str>(&[4]), None);
-        assert_eq!(rows.at_or_before::<&str>(&[8]), Some(([5], "")));
-        assert_eq!(rows.at_or_before::<&str>(&[2]), None);
     }
 
     #[test]
@@ -139,16 +128,13 @@ mod tests {
             let rows: Option<Rows<2>> = Rows::of(contents.to_vec().into());
             let found = rows.map(|rows| {
                 let keys = (0..12u16).map(u16::to_be_bytes);
-                let values = keys.map(|key| rows.at_or_before::<Vec<Option<&str>>>(&key));
-                rows.iter().count()
-                    + values
-                        .flatten()
-                        .map(|(_, value)| value.len())
-                        .sum::<usize>()
+                let values = keys.map(|key| rows.get::<Vec<Option<&str>>>(&key));
+                let lengths = values.flatten().map(|value| value.len());
+                rows.iter().count() + lengths.sum::<usize>()
             });
             found.unwrap_or(0)
         };
-        assert_eq!(look(&contents), 9 + 36 + 3 * 8);
+        assert_eq!(look(&contents), 9 + 36);
         for place in 0..contents.len() {
             look(&contents[..place]);
             for change in [1, 0x80, 0xff] {

@@ -11,8 +11,6 @@ use crate::scan::{FileTables, Leaving, Single};
 /// The functions of a profile that are in one program file.
 #[derive(Debug, Default)]
 pub struct LinkedProgram {
-    /// The path of the file.
-    pub path: String,
     functions: FxHashMap<FunctionId, LinkedFunction>,
 }
 
@@ -74,10 +72,7 @@ impl LinkedProgram {
         }
         let tables = FileTables::read(binary).ok();
         let single = tables.as_ref().map(Single::new);
-        let mut program = LinkedProgram {
-            path: binary.path().to_string_lossy().into_owned(),
-            ..LinkedProgram::default()
-        };
+        let mut program = LinkedProgram::default();
         for id in functions {
             let Some(start) = profile.functions[id].address else {
                 continue;

@@ -37,7 +37,7 @@ pub struct Attr {
     pub kind: u32,
     /// Which event of its kind.
     pub config: u64,
-    /// The fixed period, or the frequency in Hz when [`Attr::flag_bits`] has `FREQ`.
+    /// The fixed period, or the frequency in Hz when the flags have `FREQ`.
     pub period_or_frequency: u64,
     /// The fields of samples, all bits (`PERF_SAMPLE_*`).
     pub sample_type: u64,
@@ -50,7 +50,7 @@ pub struct Attr {
     pub sample_regs_user: u64,
     /// How many bytes of the user's stack samples hold at most.
     pub sample_stack_user: u32,
-    /// The clock of all times (`CLOCK_*`), if [`Attr::flag_bits`] has `USE_CLOCKID`; else it is the
+    /// The clock of all times (`CLOCK_*`), if the flags have `USE_CLOCKID`; else it is the
     /// kernel's own.
     pub clock_id: u32,
     /// Which registers at the interrupt samples hold.
@@ -94,11 +94,6 @@ impl Attr {
             sample_regs_intr,
             sample_max_stack,
         })
-    }
-
-    /// The bit fields between `read_format` and `wakeup_events` as one number, `disabled` lowest.
-    pub fn flag_bits(&self) -> u64 {
-        self.flags
     }
 
     pub(crate) fn flags(&self) -> AttrFlags {

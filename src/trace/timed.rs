@@ -53,8 +53,9 @@ pub struct Times {
 }
 
 impl Times {
-    /// The samples, in order of event, thread, path and slice.
-    pub fn samples(&self) -> impl Iterator<Item = TimedSample> {
+    // In order of event, thread, path and slice.
+    #[cfg(test)]
+    fn samples(&self) -> impl Iterator<Item = TimedSample> {
         self.rows.rows.iter().map(|row| self.rows.sample(row))
     }
 

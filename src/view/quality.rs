@@ -147,28 +147,6 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
     blocks
 }
 
-/// The lines of the text report in one sentence, of those that are true for some stacks.
-pub fn sentence(profile: &Profile) -> Option<String> {
-    let quality = profile.quality.filter(|quality| quality.stacks > 0)?;
-    let share = |part| number::percent(part, quality.stacks, 2);
-    let mut text = format!(
-        "Quality of user-space stacks ({} sample{}): {} % complete",
-        number::grouped(quality.stacks),
-        if quality.stacks == 1 { "" } else { "s" },
-        share(quality.rooted)
-    );
-    let parts = [
-        (quality.lacking, "missing frames restored from the code (≈)"),
-        (quality.ambiguous, "missing frames, ambiguous"),
-        (quality.contradicted, "contradicted by the code"),
-    ];
-    for (part, what) in parts.into_iter().filter(|&(part, _)| part > 0) {
-        text.push_str(&format!("; {what}: {} %", share(part)));
-    }
-    text.push('.');
-    Some(text)
-}
-
 /// What would help where many stacks are not as they should be.
 pub fn remedies(profile: &Profile) -> Vec<Remedy> {
     let elsewhere = ["cut", "broken"];

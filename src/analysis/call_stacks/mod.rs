@@ -66,8 +66,6 @@ pub struct CallStacks {
     pub frames: IdVec<StackId, StackFrame>,
     /// By thread and stack, each pair once; their weights add up to the selection's total.
     pub samples: Vec<StackSample>,
-    /// Whether and how recursion was collapsed.
-    pub collapse: Collapse,
 }
 
 impl CallStacks {
@@ -101,11 +99,7 @@ impl CallStacks {
             }
             same
         });
-        CallStacks {
-            frames,
-            samples,
-            collapse,
-        }
+        CallStacks { frames, samples }
     }
 
     /// The frames of a stack from the innermost outwards, each with the stack that it ends.

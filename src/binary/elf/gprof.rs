@@ -38,18 +38,6 @@ pub struct GprofSymbol {
     pub is_local: bool,
 }
 
-impl GprofSymbol {
-    /// A global function.
-    pub fn new(start: Svma, name: &str) -> GprofSymbol {
-        GprofSymbol {
-            start,
-            name: name.to_owned(),
-            is_function: true,
-            is_local: false,
-        }
-    }
-}
-
 /// The functions of a file in gprof's sense.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GprofSymbols {

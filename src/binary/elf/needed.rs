@@ -103,16 +103,6 @@ impl Exports {
         let symbols = self.by_name.iter();
         symbols.filter_map(|&(_, _, symbol)| entries.get(symbol as usize))
     }
-
-    /// The number of names, each version counted.
-    pub fn len(&self) -> usize {
-        self.by_name.len()
-    }
-
-    /// Whether the file exports no function.
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
-    }
 }
 
 fn hash(name: &[u8]) -> u64 {

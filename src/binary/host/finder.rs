@@ -188,7 +188,8 @@ impl Finder {
     /// that lives, if it is another one, else below ours.
     ///
     /// # Errors
-    /// As [`JitDump::read`].
+    /// If there is no file, it is a link or not a regular file, it belongs to somebody else
+    /// ([`Error::Foreign`]), its header is no jitdump's, or the system refuses.
     pub fn jit_dump(&self, path: &Path, pid: i32, times: ProcessTimes) -> Result<JitDump, Error> {
         if !path.is_absolute() {
             return Err(Error::RelativePath);
@@ -199,7 +200,7 @@ impl Finder {
     /// Opens the jitdump file that a recording names as `path`, to read the code in it.
     ///
     /// # Errors
-    /// As [`JitDump::read`].
+    /// As [`jit_dump`](Self::jit_dump).
     pub fn jit_code(&self, path: impl AsRef<Path>) -> Result<JitCode, Error> {
         let path = path.as_ref();
         if !path.is_absolute() {

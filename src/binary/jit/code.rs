@@ -48,7 +48,7 @@ impl JitCode {
     /// Reads a jitdump that is in memory.
     ///
     /// # Errors
-    /// As [`JitDump::read`].
+    /// As [`JitDump::parse`].
     pub fn parse(bytes: Arc<[u8]>) -> Result<Self, Error> {
         let dump = JitDump::parse(&bytes)?;
         Ok(JitCode::of(dump, Source::Memory(bytes)))

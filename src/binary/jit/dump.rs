@@ -23,7 +23,7 @@ use std::path::Path;
 use self::parser::Parser;
 use crate::base::{GeneratedCode, Interner, NameId};
 use crate::binary::{Error, Machine};
-use crate::files::{LastLink, OpenedFile, Root, is_jit_dump};
+use crate::files::{OpenedFile, is_jit_dump};
 
 // V8 adds the size of an ELF header to the addresses of lines, as `perf inject` once needed.
 const ELF_HEADER: u64 = 0x40;
@@ -80,19 +80,6 @@ impl JitDump {
         is_jit_dump(path)
     }
 
-    /// Reads a jitdump file. `user` is the user id of the process, where it is known.
-    ///
-    /// # Errors
-    /// If there is no file, it is a link or not a regular file, it belongs to somebody else
-    /// ([`Error::Foreign`]), its header is no jitdump's, or the system refuses.
-    pub fn read(path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
-        if !path.is_absolute() {
-            return Err(Error::RelativePath);
-        }
-        let opened = Root::default().open(path, LastLink::Refuse)?;
-        JitDump::read_opened(opened, path, user)
-    }
-
     pub(in crate::binary) fn read_opened(
         opened: OpenedFile,
         path: &Path,
@@ -105,7 +92,7 @@ impl JitDump {
     /// Reads a jitdump that is in memory.
     ///
     /// # Errors
-    /// As [`JitDump::read`].
+    /// If its header is no jitdump's.
     pub fn parse(bytes: &[u8]) -> Result<JitDump, Error> {
         Parser::new(
             io::Cursor::new(bytes),

@@ -57,7 +57,6 @@ pub struct PerfMap {
     names: Interner,
     code: Vec<CompiledCode>,
     parts: Vec<Part>,
-    bad_lines: u64,
 }
 
 impl PerfMap {
@@ -110,10 +109,8 @@ impl PerfMap {
     pub fn parse(bytes: &[u8]) -> PerfMap {
         let mut map = PerfMap::default();
         for line in bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
-            let is_read =
-                line_of(line).is_some_and(|(start, size, name)| map.add(start, size, &name));
-            if !is_read {
-                map.bad_lines = map.bad_lines.saturating_add(1);
+            if let Some((start, size, name)) = line_of(line) {
+                map.add(start, size, &name);
             }
         }
         map.settle();
@@ -128,11 +125,6 @@ impl PerfMap {
         }
         map.settle();
         map
-    }
-
-    /// How many lines were not understood, or were too many.
-    pub fn bad_lines(&self) -> u64 {
-        self.bad_lines
     }
 
     /// The functions that `address` may belong to.
@@ -272,9 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_counted() {
+    fn bad_lines_are_passed_over() {
         let map = PerfMap::parse(b"x\n1 2\n1 0 a\nffffffffffffffff 8 end\nzz 1 b\n10 1 \xff\n");
-        assert_eq!(map.bad_lines(), 4);
         assert_eq!(names(&map, 0x10..0x11), ["\\xff"]);
     }
 }

@@ -77,8 +77,6 @@ pub struct InlinedCopy {
 /// An [`InlinedCopy`], named.
 #[derive(Clone, Debug)]
 pub struct CopyView {
-    /// The function in whose machine code it is.
-    pub holder: FunctionId,
     /// The instructions.
     pub code: CodeView,
     label: String,
@@ -123,7 +121,6 @@ pub fn arrange(
     let copies = material.copies.into_iter().map(|copy| CopyView {
         code: CodeView::new(copy.code, Some(&copy.weights)),
         label: labels.of(copy.holder).to_owned(),
-        holder: copy.holder,
     });
     AnnotateView {
         copies: copies.collect(),
