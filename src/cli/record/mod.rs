@@ -128,7 +128,8 @@ almost no samples, but with -a and --cgroup. Every view reports if samples do
 not add up to the event's counter.
 
 FILE.part is written, can be read at any time, and becomes FILE at the end. An
-earlier recording is kept as FILE.old; no file of another kind is replaced.
+earlier recording is kept as FILE.old; no file of another kind is replaced,
+unless it is called *.data.
 Copies of stacks are unwound as they are recorded, and not kept: proftool help
 stacks.";
 

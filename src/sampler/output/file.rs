@@ -322,6 +322,15 @@ mod tests {
         // As mktemp makes it.
         fs::write(&target, "").unwrap();
         drop(Output::create(&target).unwrap());
+        // What is called as recordings are is kept.
+        let (target, old) = (
+            directory.0.join("out.data"),
+            directory.0.join("out.data.old"),
+        );
+        fs::write(&target, "x,y\n").unwrap();
+        let (output, file, _) = Output::create(&target).unwrap();
+        output.commit(&file).unwrap();
+        assert_eq!(fs::read(&old).unwrap(), b"x,y\n");
     }
 
     #[test]

@@ -143,7 +143,8 @@ impl Walk<'_, '_, '_> {
             caller: beyond,
             frame: outer,
         } = trace.paths[caller];
-        let is_astray = if beyond.is_none() && checks.ends_by_chance(outer, path.frame) {
+        let is_whole = beyond.is_none() && row.end.now.is_none();
+        let is_astray = if is_whole && checks.ends_by_chance(outer, path.frame) {
             true
         } else if verdict == Some(&Verdict::Astray) {
             let beyond = beyond.map(|beyond| trace.paths[beyond].frame);

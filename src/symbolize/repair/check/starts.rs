@@ -118,8 +118,8 @@ impl Checks<'_, '_> {
         }
     }
 
-    /// Whether a chain that went past a caller has ended with a function of which only its address
-    /// says that a stack may begin with it:
+    /// Whether a chain that went past a caller has ended with a function that has a frame, and of
+    /// which only its address says that a stack may begin with it:
     ///
     /// ```text
     ///   rbp of one further out ─▶ [data][in f behind a call] ─▶ [0][0]
@@ -134,6 +134,7 @@ impl Checks<'_, '_> {
         self.trace.frames[outer].caller_by == CallerBy::FramePointer
             && self.is_user_code(outer)
             && self.lost_its_caller(Pair { outer, inner })
+            && self.own_frame(outer) == Some(true)
             && !self.is_a_start(outer)
             && !begins_program()
     }
