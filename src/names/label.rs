@@ -128,7 +128,7 @@ impl Labels {
                     longer,
                 };
                 // Labels and functions are both in order of function, so one walk joins them.
-                let mut made = distinct::label(profile, &names)
+                let mut made = distinct::label(profile, &names, Some(&functions))
                     .into_rows()
                     .into_iter()
                     .peekable();

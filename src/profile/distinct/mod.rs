@@ -34,7 +34,7 @@ mod form;
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 
 use self::form::{FORMS, Form, MOST_PARTS};
 use super::{FunctionId, Line, ModuleId, Profile};
@@ -101,7 +101,7 @@ impl Profile {
             fuller: &[],
             longer: None,
         };
-        self.distinct_names = label(self, &names);
+        self.distinct_names = label(self, &names, None);
     }
 }
 
@@ -128,11 +128,19 @@ pub struct Names<'a, N> {
 }
 
 /// The labels of the functions that are not alone with these names, by the rules of the
-/// [module's page](self).
-pub fn label<'a, N>(profile: &'a Profile, names: &Names<'_, N>) -> DistinctNames
+/// [module's page](self): of all, or at least of those that have a name of one of `only`.
+pub fn label<'a, N>(
+    profile: &'a Profile,
+    names: &Names<'_, N>,
+    only: Option<&[FunctionId]>,
+) -> DistinctNames
 where
     N: Fn(FunctionId) -> Cow<'a, str>,
 {
+    // Few of the labels of a large file are shown, and most of the time goes into fuller names.
+    let asked: Option<HashSet<Cow<'a, str>>> =
+        only.map(|only| only.iter().map(|&id| (names.name)(id)).collect());
+    let is_asked = |name: &str| asked.as_ref().is_none_or(|asked| asked.contains(name));
     let on_stack = profile.functions_on_stacks();
     let mut making = Making {
         profile,
@@ -156,7 +164,9 @@ where
             }
         }
         for group in 0..making.groups.len() {
-            making.settle(group, on_stack, names);
+            if is_asked(&making.groups[group].name) {
+                making.settle(group, on_stack, names);
+            }
         }
     }
     let mut labels = making.labels;
