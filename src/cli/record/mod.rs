@@ -5,6 +5,7 @@ mod counts;
 pub(super) mod target;
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -176,29 +177,30 @@ fn once(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         }
         Err(error) => {
             let status = failed(&error);
-            let word = args.command.first().and_then(|word| word.to_str());
-            if let (
+            let is_not_found = matches!(
+                &error,
                 Error::Command {
                     source: CommandError::NotFound { .. },
-                },
-                Some(_),
-                Some(level),
-            ) = (
-                &error,
-                args.compression_level,
-                word.filter(|word| is_level(word)),
-            ) {
-                hint_at(&format!("write the level without a space: -z{level}"));
+                }
+            );
+            if let Some(hint) = is_not_found.then(|| value_for_command(args)).flatten() {
+                hint_at(&hint);
             }
             status
         }
     })
 }
 
-/// Whether a word could be meant as a level of compression.
-fn is_level(word: &str) -> bool {
-    word.parse()
-        .is_ok_and(|level: u8| (1..=22).contains(&level))
+/// What was meant where the command that is not there could be the value of an option.
+fn value_for_command(args: &RecordArgs) -> Option<String> {
+    let word = args.command.first()?.to_str()?;
+    let is_level = |level: u8| (1..=22).contains(&level);
+    if args.compression_level.is_some() && word.parse().is_ok_and(is_level) {
+        return Some(format!("write the level without a space: -z{word}"));
+    }
+    let mut words = env::args_os().zip(env::args_os().skip(1));
+    let is_behind_stacks = words.any(|(option, next)| option == "-g" && next == word);
+    is_behind_stacks.then(|| "ways to record stacks with -g: fp, dwarf, none".to_owned())
 }
 
 pub fn failed(error: &Error) -> ExitCode {

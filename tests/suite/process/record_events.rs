@@ -206,14 +206,21 @@ fn a_level_of_compression_is_joined_to_its_option() {
         let said = stderr(&output);
         assert!(said.contains("is not in 1..=22"), "{level}: {said}");
     }
-    // A word that follows is the command.
-    let output = room.record(&["-z", "3", "./x"]);
-    assert_eq!(output.status.code(), Some(127));
-    let said = stderr(&output);
-    assert!(
-        said.contains("program not found: 3\nhint: write the level without a space: -z3\n"),
-        "{said}"
-    );
+    // A word that follows is the command, but for a way to record stacks.
+    for (option, word, hint) in [
+        ("-z", "3", "write the level without a space: -z3"),
+        (
+            "-g",
+            "dwraf",
+            "ways to record stacks with -g: fp, dwarf, none",
+        ),
+    ] {
+        let output = room.record(&[option, word, "./x"]);
+        assert_eq!(output.status.code(), Some(127));
+        let said = stderr(&output);
+        let expected = format!("program not found: {word}\nhint: {hint}\n");
+        assert!(said.contains(&expected), "{said}");
+    }
     // What comes after the command is the command's.
     let output = room.record(&["-q", "-o", "other", "echo", "-z3"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "-z3\n");
