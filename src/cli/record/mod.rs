@@ -198,9 +198,10 @@ fn value_for_command(args: &RecordArgs) -> Option<String> {
     if args.compression_level.is_some() && word.parse().is_ok_and(is_level) {
         return Some(format!("write the level without a space: -z{word}"));
     }
-    let mut words = env::args_os().zip(env::args_os().skip(1));
-    let is_behind_stacks = words.any(|(option, next)| option == "-g" && next == word);
-    is_behind_stacks.then(|| "ways to record stacks with -g: fp, dwarf, none".to_owned())
+    let words: Vec<OsString> = env::args_os().collect();
+    let at = words.iter().position(|it| it == word)?;
+    let before = words.get(at.checked_sub(1)?)?;
+    (before == "-g").then(|| "ways to record stacks with -g: auto, fp, dwarf, none".to_owned())
 }
 
 pub fn failed(error: &Error) -> ExitCode {

@@ -27,7 +27,7 @@
 //! recording does not change what a function is called. As views differ in how much of the code
 //! they read, the functions on stacks are labelled first and by themselves. Functions that are only
 //! in the code come after them: if a sampled function already has the name, the others get a longer
-//! label.
+//! label. Names that are made up like labels, `f [libfoo.so]`, may depend on what else is shown.
 
 mod form;
 

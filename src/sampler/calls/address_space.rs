@@ -41,16 +41,21 @@ pub(super) fn distance(taken: &[(u64, u64)], ranges: &[(u64, u64)], used: &[u64]
 //   not moved     64 KiB ─┤ stubs │ program, heap ──▶    │ stubs, if too large │ shadow
 //   moved         ◀── libraries │  stubs  │ 64 MB │ image, heap ──▶
 //
-// Programs that are not moved lie low. Nobody else puts anything directly below them; further above
-// they may put something themselves, whatever is there (`MAP_FIXED`).
+// Programs that are not moved lie low. Hardly anybody else puts anything directly below them;
+// further above they may put something themselves, whatever is there (`MAP_FIXED`).
 pub(super) fn places(
     taken: &[(u64, u64)],
     image: (u64, u64),
     length: u64,
 ) -> impl Iterator<Item = u64> {
     let (start, end) = image;
-    let directly = start.checked_sub(length).map(|at| at & !(PAGE - 1));
-    let directly = directly.filter(|&at| start <= REACH && at >= LOWEST && end - at <= REACH);
+    // As close as the stubs of earlier recordings, which stay, allow.
+    let most_directly = if start <= REACH { GAP } else { 0 };
+    let directly = (0..most_directly).step_by(PAGE as usize);
+    let directly = directly.map_while(move |less| {
+        let at = start.checked_sub(length)?.checked_sub(less)? & !(PAGE - 1);
+        (at >= LOWEST && end - at <= REACH).then_some(at)
+    });
     let most = if end < SHADOW { SHADOW } else { u64::MAX };
     let steps = (GAP..REACH).step_by(STEP as usize);
     let below = steps.clone().filter_map(move |gap| {
@@ -67,7 +72,7 @@ pub(super) fn places(
             & !(PAGE - 1);
         (at >= end.checked_add(GAP)?).then_some(at)
     });
-    let places = directly.into_iter().chain(below).chain(above);
+    let places = directly.chain(below).chain(above);
     places.filter(move |&at| is_free(taken, at, length))
 }
 
@@ -148,7 +153,9 @@ mod tests {
         assert_eq!(first(&[image], 0x3000), Some(0x3f_d000));
         let above = SHADOW - (8 << 20);
         assert_eq!(first(&[image], 8 << 20), Some(above));
-        let own = (0x3f_f000, 0x40_0000);
-        assert_eq!(first(&[own, image], 0x3000), Some(SHADOW - 0x3000));
+        let earlier = (0x3f_d000, 0x40_0000);
+        assert_eq!(first(&[earlier, image], 0x3000), Some(0x3f_a000));
+        let all = (0x1_0000, 0x40_0000);
+        assert_eq!(first(&[all, image], 0x3000), Some(SHADOW - 0x3000));
     }
 }

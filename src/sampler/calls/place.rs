@@ -12,6 +12,8 @@ use crate::sampler::error::Error;
 
 // How many places are tried for the stubs of one file.
 const TRIES: usize = 64;
+// Where programs begin that are not moved, as a rule.
+const LOW: u64 = 4 << 20;
 
 pub(super) struct Place<'a> {
     pub(super) stopped: &'a mut Stopped,
@@ -56,8 +58,9 @@ impl Place<'_> {
                 let old = "kernel does not map memory at fixed addresses (Linux 4.17 does)";
                 return Err(io::Error::other(old));
             }
-            // The second: below `vm.mmap_min_addr`.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EEXIST | libc::EPERM)) => {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => return Ok(false),
+            // Nothing may be mapped below `vm.mmap_min_addr`.
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && at < LOW => {
                 return Ok(false);
             }
             Err(error) => return Err(error),

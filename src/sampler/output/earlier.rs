@@ -33,7 +33,7 @@ pub(super) fn check_target(target: &Path) -> io::Result<()> {
             if is_program(target) {
                 return refuse("it exists and is a program");
             }
-            // What is called as recordings are is kept as FILE.old, whatever it is.
+            // What is called as recordings are is kept as FILE.old.
             let is_called_so = target.extension().is_some_and(|it| it == "data");
             if !is_called_so && is_something_else(target) {
                 return refuse("it exists and is no recording");

@@ -144,7 +144,12 @@ impl Walk<'_, '_, '_> {
             frame: outer,
         } = trace.paths[caller];
         let is_whole = beyond.is_none() && row.end.now.is_none();
-        let is_astray = if is_whole && checks.ends_by_chance(outer, path.frame) {
+        let is_explained = match verdict {
+            Some(Verdict::Verified) => true,
+            Some(Verdict::Lacks(explanation)) => !explanation.certain().is_empty(),
+            _ => false,
+        };
+        let is_astray = if is_whole && !is_explained && checks.ends_by_chance(outer, path.frame) {
             true
         } else if verdict == Some(&Verdict::Astray) {
             let beyond = beyond.map(|beyond| trace.paths[beyond].frame);

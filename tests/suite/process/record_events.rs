@@ -212,7 +212,7 @@ fn a_level_of_compression_is_joined_to_its_option() {
         (
             "-g",
             "dwraf",
-            "ways to record stacks with -g: fp, dwarf, none",
+            "ways to record stacks with -g: auto, fp, dwarf, none",
         ),
     ] {
         let output = room.record(&[option, word, "./x"]);

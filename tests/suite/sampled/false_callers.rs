@@ -166,6 +166,54 @@ fn a_frame_that_is_left_over_begins_no_stack() {
     });
 }
 
+/// A coroutine: `entry` is entered by a return, with zeros outside of it; `mid`, which it calls by way of
+/// `work`, has no frame.
+const COROUTINE: &str = "\
+#include <stdlib.h>
+#include <time.h>
+volatile unsigned long sink;
+#define ALONE __attribute__((noipa)) void
+#define FRAMED __attribute__((noipa, optimize(\"no-omit-frame-pointer,no-shrink-wrap\"))) void
+static void *main_stack, *own_stack;
+void change(void **save, void *to);
+__asm__(\".text\\n.globl change\\n.type change,@function\\nchange: .cfi_startproc\\n\"
+        \"push %rbp\\npush %rbx\\npush %r12\\npush %r13\\npush %r14\\npush %r15\\nmov %rsp,(%rdi)\\n\"
+        \"mov %rsi,%rsp\\npop %r15\\npop %r14\\npop %r13\\npop %r12\\npop %rbx\\npop %rbp\\nret\\n\"
+        \".cfi_endproc\\n.size change,.-change\\n\");
+FRAMED inner(unsigned long n) {
+    for (unsigned long i = 0; i < n; i++) sink += i;
+    sink += clock();
+}
+ALONE mid(unsigned long n) { inner(n); sink++; }
+FRAMED work(unsigned long n) { mid(n); sink++; }
+FRAMED entry(void) {
+    while (clock() < CLOCKS_PER_SEC / 2) { work(200000); sink++; }
+    change(&own_stack, main_stack);
+}
+int main(void) {
+    void **top = (void **)((char *)aligned_alloc(64, 1 << 20) + (1 << 20));
+    for (int i = 0; i < 10; i++) *--top = i == 3 ? (void *)entry : 0;
+    change(&main_stack, top);
+    return 0;
+}
+";
+
+/// What the code explains is no coincidence.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_stack_that_was_set_up_begins_where_it_did() {
+    repeated(|| {
+        let flags = ["-fomit-frame-pointer"];
+        let Some(stacks) = stacks_of("coroutine", "fp,0", &flags, COROUTINE) else {
+            return;
+        };
+        let (_, all) = counted(&stacks, |stack| stack.contains("mid;inner"));
+        let (_, whole) = counted(&stacks, |stack| stack.starts_with("entry;~work;mid;inner"));
+        assert!(all > 100, "{stacks:?}");
+        assert!(at_least(whole, all, 98.0), "{whole} of {all}: {stacks:?}");
+    });
+}
+
 /// While `leaf` runs, the frame pointer holds the address of an object with the address of a function.
 const POINTS: &str = "\
 #include <time.h>

@@ -125,7 +125,7 @@ impl Checks<'_, '_> {
     ///   rbp of one further out ─▶ [data][in f behind a call] ─▶ [0][0]
     /// ```
     ///
-    /// What is left of old frames looks so, too.
+    /// What is left of old frames looks so, too, and leads to the inner frame in no known way.
     pub(in super::super) fn ends_by_chance(&self, outer: FrameId, inner: FrameId) -> bool {
         let begins_program = || {
             self.place(outer)
