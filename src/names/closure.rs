@@ -7,11 +7,11 @@
 //! | linkage name | debug information | for people |
 //! |---|---|---|
 //! | `srv::price::{{closure}}` | `{async_fn#0}` | `async srv::price` |
-//! | `srv::main::{{closure}}` | `{async_block#0}`, `main.rs:9` | `srv::main::{async block main.rs:9}` |
+//! | `srv::main::{{closure}}` | `{async_block#0}`, `a.rs:9` | `srv::main::{async block a.rs:9}` |
 //! | `par::main::{{closure}}` | `{closure#1}`, `par.rs:27` | `par::main::{closure par.rs:27}` |
 //! | `run()::{lambda(int)#1}::operator()(int) const` | `run.cpp:5` | `run::{lambda run.cpp:5}` |
 //! | `shop::prices(int) [clone .actor]` | | `coroutine shop::prices` |
-//! | `tokio::runtime::task::raw::poll` | `poll<srv::serve::{async_fn_env#0}, …>` | `tokio::runtime::task::raw::poll::<async srv::serve>` |
+//! | `raw::poll` | `poll<srv::serve::{async_fn_env#0}, …>` | `raw::poll::<async srv::serve>` |
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 //!
 //! A name has three forms. Labels take the first one that no other function has:
 //!
-//! | form | `std::vector<a::Box<int>, std::allocator<a::Box<int>> >::at(int)` | `<a::Item as b::Show>::show` |
+//! | form | `std::vector<a::Box<int>, std::allocator<…>>::at(int)` | `<a::Item as b::Show>::show` |
 //! |---|---|---|
 //! | [`Form::Short`] | `std::vector::at` | `a::Item::show` |
 //! | [`Form::Arguments`] | `std::vector<Box>::at` | `<Item as Show>::show` |
