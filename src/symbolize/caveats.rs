@@ -104,13 +104,14 @@ pub(super) fn note_without_rules(
     name_sources: &IdVec<ImageId, NameSource>,
     builder: &mut Builder,
 ) {
-    let images = trace.images.iter().zip(name_sources);
-    let there: FxHashSet<&str> = images
-        .filter(|(_, name_source)| matches!(name_source, NameSource::Binary(_, None)))
-        .map(|(image, _)| &*image.path)
-        .collect();
+    let is_there = |file: &str| {
+        let mut images = trace.images.iter().zip(name_sources);
+        images.any(|(image, name_source)| {
+            *image.path == *file && matches!(name_source, NameSource::Binary(_, None))
+        })
+    };
     let caveats = builder.caveats();
-    caveats.note_files(CaveatKind::NoUnwindRules, |file| there.contains(file));
+    caveats.note_files(CaveatKind::NoUnwindRules, is_there);
 }
 
 /// States which runtimes made the code in no file that caveats are about.

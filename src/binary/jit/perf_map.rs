@@ -139,9 +139,8 @@ impl PerfMap {
     }
 
     // Adds a piece of code, if there is room for it.
-    fn add(&mut self, start: u64, size: u64, name: &str) -> bool {
-        let has_room = self.code.len() < COUNT_LIMIT;
-        if has_room {
+    fn add(&mut self, start: u64, size: u64, name: &str) {
+        if self.code.len() < COUNT_LIMIT {
             let function = self.names.intern(&function_name(name));
             let end = start.saturating_add(size);
             self.code.push(CompiledCode {
@@ -150,7 +149,6 @@ impl PerfMap {
                 function,
             });
         }
-        has_room
     }
 
     // Goes through the borders of all code in order of address and counts, for each function, the
@@ -267,5 +265,7 @@ mod tests {
     fn bad_lines_are_passed_over() {
         let map = PerfMap::parse(b"x\n1 2\n1 0 a\nffffffffffffffff 8 end\nzz 1 b\n10 1 \xff\n");
         assert_eq!(names(&map, 0x10..0x11), ["\\xff"]);
+        // The one of one byte is all that there is.
+        assert_eq!(map.parts.len(), 1);
     }
 }

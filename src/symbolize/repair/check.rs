@@ -46,6 +46,15 @@ pub(super) enum Verdict {
 
 impl Verdict {
     const AMBIGUOUS: Verdict = Verdict::Lacks(Explanation::ANYTHING);
+
+    /// Whether the code is known to lead from the outer function towards the inner one.
+    fn explains(&self) -> bool {
+        match self {
+            Verdict::Verified => true,
+            Verdict::Lacks(explanation) => !explanation.certain().is_empty(),
+            _ => false,
+        }
+    }
 }
 
 /// A frame, and the one that is next on the stack.

@@ -144,14 +144,8 @@ impl Walk<'_, '_, '_> {
             frame: outer,
         } = trace.paths[caller];
         let is_whole = beyond.is_none() && row.end.now.is_none();
-        let is_explained = match verdict {
-            Some(Verdict::Verified) => true,
-            Some(Verdict::Lacks(explanation)) => !explanation.certain().is_empty(),
-            _ => false,
-        };
-        let is_astray = if is_whole && !is_explained && checks.ends_by_chance(outer, path.frame) {
-            true
-        } else if verdict == Some(&Verdict::Astray) {
+        let is_left_over = is_whole && checks.ends_by_chance(outer, path.frame);
+        let is_astray = if verdict == Some(&Verdict::Astray) {
             let beyond = beyond.map(|beyond| trace.paths[beyond].frame);
             !checks.was_called(beyond, outer, path.frame)
         } else {
@@ -160,7 +154,7 @@ impl Walk<'_, '_, '_> {
                 && checks.is_user_code(path.frame)
                 && checks.is_set_up(path.frame)
         };
-        match (is_astray, row.end.recorded) {
+        match (is_astray || is_left_over, row.end.recorded) {
             (true, _) => Outside::Astray,
             (false, Some(_)) if beyond.is_none() => Outside::Mark,
             (false, _) => Outside::Frame,

@@ -127,16 +127,14 @@ impl Checks<'_, '_> {
     ///
     /// What is left of old frames looks so, too, and leads to the inner frame in no known way.
     pub(in super::super) fn ends_by_chance(&self, outer: FrameId, inner: FrameId) -> bool {
-        let begins_program = || {
-            self.place(outer)
-                .is_none_or(|(place, _)| self.begins_program(place))
-        };
+        let place = self.place(outer);
         self.trace.frames[outer].caller_by == CallerBy::FramePointer
             && self.is_user_code(outer)
             && self.lost_its_caller(Pair { outer, inner })
             && self.own_frame(outer) == Some(true)
             && !self.is_a_start(outer)
-            && !begins_program()
+            && place.is_some_and(|(place, _)| !self.begins_program(place))
+            && !self.verdict(outer, inner).explains()
     }
 
     /// Whether a function is main or calls it. Only start-up code does; other recorders may leave
