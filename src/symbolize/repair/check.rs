@@ -47,13 +47,10 @@ pub(super) enum Verdict {
 impl Verdict {
     const AMBIGUOUS: Verdict = Verdict::Lacks(Explanation::ANYTHING);
 
-    /// Whether the code is known to lead from the outer function towards the inner one.
+    /// Whether certain functions are known to lead from the outer one to the inner one. Where the
+    /// outer one has called the inner one, nothing is between, and nothing is explained.
     fn explains(&self) -> bool {
-        match self {
-            Verdict::Verified => true,
-            Verdict::Lacks(explanation) => !explanation.certain().is_empty(),
-            _ => false,
-        }
+        matches!(self, Verdict::Lacks(explanation) if !explanation.certain().is_empty())
     }
 }
 

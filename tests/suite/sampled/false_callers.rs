@@ -154,15 +154,20 @@ int main(void) {
 fn a_frame_that_is_left_over_begins_no_stack() {
     repeated(|| {
         let flags = ["-fomit-frame-pointer", "-rdynamic"];
-        let Some(stacks) = stacks_of("old-frame", "fp,0", &flags, OLD_FRAME) else {
-            return;
-        };
-        let (_, all) = counted(&stacks, |stack| stack.ends_with("outer;inner"));
-        let (_, of_thread) = counted(&stacks, |stack| stack.starts_with("thread"));
-        assert!(
-            all > 100 && of_thread == 0,
-            "{of_thread} of {all}: {stacks:?}"
-        );
+        // Also where the frame is of a function that calls the next one.
+        for called in ["sinks", "outer"] {
+            let text = OLD_FRAME.replace("call sinks", &format!("call {called}"));
+            let Some(stacks) = stacks_of(&format!("old-frame-{called}"), "fp,0", &flags, &text)
+            else {
+                return;
+            };
+            let (_, all) = counted(&stacks, |stack| stack.ends_with("outer;inner"));
+            let (_, of_thread) = counted(&stacks, |stack| stack.starts_with("thread"));
+            assert!(
+                all > 100 && of_thread == 0,
+                "{of_thread} of {all}: {stacks:?}"
+            );
+        }
     });
 }
 
